@@ -1,0 +1,37 @@
+//! Time and ids are passed in, so that a test decides both.
+
+use bandstand_wire::ids::{IdentityId, KeyId, MessageId, RoomId};
+use bandstand_wire::time::Timestamp;
+use uuid::Uuid;
+
+/// Tells the time of day. Order, leases and pages never depend on it (they follow sequences); it is for people.
+pub trait Clock: Send + Sync {
+    /// Now.
+    fn now(&self) -> Timestamp;
+}
+
+/// Hands out fresh ids that sort by the time they were made.
+pub trait IdSource: Send + Sync {
+    /// A fresh UUID, version 7.
+    fn uuid(&self) -> Uuid;
+
+    /// A fresh room id.
+    fn room(&self) -> RoomId {
+        RoomId(self.uuid())
+    }
+
+    /// A fresh message id.
+    fn message(&self) -> MessageId {
+        MessageId(self.uuid())
+    }
+
+    /// A fresh identity id.
+    fn identity(&self) -> IdentityId {
+        IdentityId(self.uuid())
+    }
+
+    /// A fresh key id.
+    fn key(&self) -> KeyId {
+        KeyId(self.uuid())
+    }
+}

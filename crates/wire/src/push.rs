@@ -1,0 +1,47 @@
+//! Payloads of pushes. Which keys may be null and which must rather be left out follows the strictest client: a payload
+//! that its validator rejects is lost work (contract/websocket.md §2.9, §2.10).
+//!
+//! The payload of `message_created`, `message_updated` and `event_created` is the REST row of the message, and that of
+//! `room_updated` the REST row of the room: see [`crate::rest`].
+
+mod activity;
+mod control;
+mod participant;
+mod room;
+
+pub use activity::{Activity, ActivityChanged, WorkingAgent};
+pub use control::Supersede;
+pub use participant::{AgentConnection, ParticipantAdded, ParticipantPresence, ParticipantRemoved, PresenceSnapshot};
+pub use room::{RoomAdded, RoomDeleted, RoomRemoved};
+
+/// Names of events.
+pub mod event {
+    /// A text message, to the agents that it mentions and to people.
+    pub const MESSAGE_CREATED: &str = "message_created";
+    /// A message or one of its deliveries changed, to people.
+    pub const MESSAGE_UPDATED: &str = "message_updated";
+    /// A tool call, thought and the like, to people.
+    pub const EVENT_CREATED: &str = "event_created";
+    /// You are in a room now.
+    pub const ROOM_ADDED: &str = "room_added";
+    /// You are no longer in a room.
+    pub const ROOM_REMOVED: &str = "room_removed";
+    /// A room's title, status or membership changed, to people.
+    pub const ROOM_UPDATED: &str = "room_updated";
+    /// The room is gone.
+    pub const ROOM_DELETED: &str = "room_deleted";
+    /// Somebody joined the room.
+    pub const PARTICIPANT_ADDED: &str = "participant_added";
+    /// Somebody left the room.
+    pub const PARTICIPANT_REMOVED: &str = "participant_removed";
+    /// A participant came online or went offline, to people.
+    pub const PARTICIPANT_PRESENCE_CHANGED: &str = "participant_presence_changed";
+    /// The older form of the same, for agents that come online.
+    pub const AGENT_CONNECTED: &str = "agent_connected";
+    /// The older form of the same, for agents that go offline.
+    pub const AGENT_DISCONNECTED: &str = "agent_disconnected";
+    /// Who works in the room changed, to people.
+    pub const ACTIVITY_CHANGED: &str = "activity_changed";
+    /// A newer connection of the same agent takes over.
+    pub const SUPERSEDE: &str = "supersede";
+}

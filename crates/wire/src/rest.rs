@@ -1,0 +1,36 @@
+//! The JSON of both REST APIs: what replies hold. Requests are read by hand in the server, because every fault in one
+//! must be named with its place.
+
+pub mod identity;
+pub mod message;
+pub mod participant;
+pub mod room;
+
+use serde::Serialize;
+
+/// `{"data": …}`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Data<T> {
+    /// The thing itself.
+    pub data: T,
+}
+
+/// `{"data": …, "metadata": …}`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Page<T, M> {
+    /// The rows.
+    pub data: Vec<T>,
+    /// Where they stand among all.
+    pub metadata: M,
+}
+
+/// A page whose metadata also stands under its older name `meta`.
+#[derive(Clone, Debug, Serialize)]
+pub struct PageWithMeta<T, M> {
+    /// The rows.
+    pub data: Vec<T>,
+    /// Where they stand among all.
+    pub metadata: M,
+    /// The same again, for older clients.
+    pub meta: M,
+}

@@ -1,0 +1,109 @@
+//! Rooms: `chat` in both APIs.
+
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::ids::{IdentityId, RoomId};
+use crate::rest::message::ChatMessage;
+use crate::rest::participant::{ChatParticipant, ChatParticipantDetails};
+use crate::time::Timestamp;
+
+/// A room as agents see it.
+#[derive(Clone, Debug, Serialize)]
+pub struct ChatRoom {
+    /// Which.
+    pub id: RoomId,
+    /// Null until it has one.
+    pub title: Option<String>,
+    /// The creator's own link.
+    pub task_id: Option<Uuid>,
+    /// When it was created.
+    pub inserted_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+/// A row of an agent's list.
+#[derive(Clone, Debug, Serialize)]
+pub struct AgentChatRoomListItem {
+    /// The room.
+    #[serde(flatten)]
+    pub room: ChatRoom,
+    /// With `include=participants`.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub roster: Option<Roster<ChatParticipant>>,
+}
+
+/// The first participants of a room, by id.
+#[derive(Clone, Debug, Serialize)]
+pub struct Roster<P> {
+    /// At most 100.
+    pub participants: Vec<P>,
+    /// How many there are.
+    pub participant_count: i64,
+    /// Whether there are more than shown.
+    pub participants_truncated: bool,
+}
+
+/// A room as people see it.
+#[derive(Clone, Debug, Serialize)]
+pub struct MeChatRoom {
+    /// Which.
+    pub id: RoomId,
+    /// Null until it has one.
+    pub title: Option<String>,
+    /// The creator's own link.
+    pub task_id: Option<Uuid>,
+    /// `active`, `archived` or `closed`.
+    pub status: &'static str,
+    /// `direct`, `group` or `task`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// When the newest message or event was posted.
+    pub last_message_at: Option<Timestamp>,
+    /// When it was created.
+    pub inserted_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+/// A row of a person's list; what was not asked for is left out.
+#[derive(Clone, Debug, Serialize)]
+pub struct MeChatRoomListItem {
+    /// The room.
+    #[serde(flatten)]
+    pub room: MeChatRoom,
+    /// With `include=participants`.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub roster: Option<Roster<ChatParticipantDetails>>,
+    /// With `include=last_message`; null in an empty room.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_message: Option<Option<ChatMessage>>,
+    /// With `include=membership`.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub membership: Option<MembershipInfo>,
+}
+
+/// How a person takes part in a room.
+#[derive(Clone, Debug, Serialize)]
+pub struct MembershipInfo {
+    /// `participant` or `via_agent`.
+    pub membership: &'static str,
+    /// Own role; null via an agent.
+    pub my_role: Option<&'static str>,
+    /// Own standing; null via an agent.
+    pub my_status: Option<&'static str>,
+    /// Own agents in the room.
+    pub via_agent_ids: Vec<IdentityId>,
+}
+
+/// A single room as people see it.
+#[derive(Clone, Debug, Serialize)]
+pub struct MeChatRoomDetail {
+    /// The room.
+    #[serde(flatten)]
+    pub room: MeChatRoom,
+    /// With `include=message_counts`: rows by type; a type without rows is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_counts: Option<serde_json::Map<String, serde_json::Value>>,
+}
