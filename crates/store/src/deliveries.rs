@@ -1,0 +1,254 @@
+//! Deliveries: what became of a message for one agent, and its attempts.
+
+use bandstand_domain::delivery::{AttemptState, DeliveryState, SUPERSEDED, StatusFilter};
+use bandstand_wire::ids::{IdentityId, RoomId};
+use bandstand_wire::time::Timestamp;
+
+use crate::walk::{self, Window};
+use crate::{Param, Reader, StoreError, Writer, columns::unknown, params, participants};
+
+/// Most deliveries that one operation ends: it must not hold up its neighbours.
+pub const BATCH: i64 = 500;
+
+/// Which delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The room's key.
+    pub room_key: i64,
+    /// The message.
+    pub sequence: i64,
+    /// The member's key.
+    pub member_key: i64,
+}
+
+/// How a delivery stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Whether the message mentions the agent; else the agent merely marked it.
+    pub recipient: bool,
+    /// The state.
+    pub state: DeliveryState,
+    /// The newest attempt: its number, and how it stands.
+    pub last_attempt: Option<(i64, AttemptState)>,
+}
+
+/// Stores that a message is to be delivered to a member.
+pub async fn insert(tx: &mut Writer, place: Place, at: Timestamp) -> Result<(), StoreError> {
+    const SQL: &str = "INSERT INTO deliveries (room_key, sequence, member_key, recipient, state, stored_at) \
+                       VALUES (?1, ?2, ?3, 1, 0, ?4)";
+    tx.execute(SQL, params![place.room_key, place.sequence, place.member_key, at.as_micros()]).await?;
+    participants::tally(tx, place.room_key, place.member_key, None, DeliveryState::Stored).await
+}
+
+/// How a delivery stands; `None` when the message was never delivered to the member nor marked by it.
+pub async fn standing(tx: &mut Reader, place: Place) -> Result<Option<Standing>, StoreError> {
+    const SQL: &str = "SELECT d.recipient, d.state, d.attempts, t.state FROM deliveries d \
+                       LEFT JOIN attempts t ON t.room_key = d.room_key AND t.sequence = d.sequence \
+                       AND t.member_key = d.member_key AND t.number = d.attempts \
+                       WHERE d.room_key = ?1 AND d.sequence = ?2 AND d.member_key = ?3";
+    let Some(row) = tx.query_opt(SQL, params![place.room_key, place.sequence, place.member_key]).await? else {
+        return Ok(None);
+    };
+    let state = row.int(1)?;
+    let last_attempt = match row.opt_int(3)? {
+        None => None,
+        Some(code) => Some((row.int(2)?, AttemptState::from_code(code).ok_or_else(|| unknown("attempt state", code))?)),
+    };
+    Ok(Some(Standing {
+        recipient: row.bool(0)?,
+        state: DeliveryState::from_code(state).ok_or_else(|| unknown("delivery state", state))?,
+        last_attempt,
+    }))
+}
+
+/// Opens attempt `number`, ending the one in `supersedes`. `before` is how the delivery stood; a member that is no
+/// recipient gets its row here.
+pub async fn begin(
+    tx: &mut Writer,
+    place: Place,
+    before: Option<Standing>,
+    number: i64,
+    supersedes: Option<i64>,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    const CREATE: &str = "INSERT INTO deliveries (room_key, sequence, member_key, recipient, state, stored_at, \
+                          picked_up_at, attempts) VALUES (?1, ?2, ?3, 0, 2, ?4, ?4, 1)";
+    const UPDATE: &str = "UPDATE deliveries SET state = 2, attempts = ?5, finished_at = NULL, reason = NULL, \
+                          picked_up_at = COALESCE(picked_up_at, ?4) \
+                          WHERE room_key = ?1 AND sequence = ?2 AND member_key = ?3";
+    const ATTEMPT: &str = "INSERT INTO attempts (room_key, sequence, member_key, number, state, started_at) \
+                           VALUES (?1, ?2, ?3, ?5, 0, ?4)";
+    let Place { room_key, sequence, member_key } = place;
+    if let Some(old) = supersedes {
+        close(tx, place, old, AttemptState::Failed, Some(SUPERSEDED), at).await?;
+    }
+    match before {
+        None => tx.execute(CREATE, params![room_key, sequence, member_key, at.as_micros()]).await?,
+        Some(_) => tx.execute(UPDATE, params![room_key, sequence, member_key, at.as_micros(), number]).await?,
+    };
+    tx.execute(ATTEMPT, params![room_key, sequence, member_key, at.as_micros(), number]).await?;
+    if let Some(before) = before.filter(|before| before.recipient) {
+        participants::tally(tx, room_key, member_key, Some(before.state), DeliveryState::Processing).await?;
+    }
+    Ok(())
+}
+
+/// Ends the running attempt `number`: with success, or with the reason of its failure.
+pub async fn end(
+    tx: &mut Writer,
+    place: Place,
+    before: Standing,
+    number: i64,
+    failure: Option<&str>,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE deliveries SET state = ?4, finished_at = ?5, reason = ?6 \
+                       WHERE room_key = ?1 AND sequence = ?2 AND member_key = ?3";
+    let (attempt, state) = match failure {
+        None => (AttemptState::Success, DeliveryState::Processed),
+        Some(_) => (AttemptState::Failed, DeliveryState::Failed),
+    };
+    close(tx, place, number, attempt, failure, at).await?;
+    let Place { room_key, sequence, member_key } = place;
+    tx.execute(SQL, params![room_key, sequence, member_key, state.code(), at.as_micros(), failure]).await?;
+    if before.recipient {
+        participants::tally(tx, room_key, member_key, Some(before.state), state).await?;
+    }
+    Ok(())
+}
+
+async fn close(
+    tx: &mut Writer,
+    place: Place,
+    number: i64,
+    state: AttemptState,
+    error: Option<&str>,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE attempts SET state = ?5, completed_at = ?6, error = ?7 \
+                       WHERE room_key = ?1 AND sequence = ?2 AND member_key = ?3 AND number = ?4";
+    let values =
+        params![place.room_key, place.sequence, place.member_key, number, state.code(), at.as_micros(), error,];
+    tx.execute(SQL, values).await.map(drop)
+}
+
+/// How a message reached an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reached {
+    /// Pushed over its socket.
+    Pushed,
+    /// Returned by `/messages/next`.
+    Served,
+}
+
+/// What noting that a message reached its recipient changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Noted {
+    /// Something was written.
+    pub wrote: bool,
+    /// The delivery became `delivered`.
+    pub became_delivered: bool,
+}
+
+/// Notes that a message reached its recipient, the first time in this way.
+pub async fn reached(
+    tx: &mut Writer,
+    room_key: i64,
+    sequence: i64,
+    recipient: IdentityId,
+    how: Reached,
+    at: Timestamp,
+) -> Result<Noted, StoreError> {
+    const PUSHED: &str = "UPDATE deliveries SET pushed_at = ?4, \
+                          state = CASE WHEN state = 0 THEN 1 ELSE state END \
+                          WHERE room_key = ?1 AND sequence = ?2 AND member_key = ?3 AND recipient = 1 \
+                          AND pushed_at IS NULL";
+    const SERVED: &str = "UPDATE deliveries SET served_at = ?4, \
+                          state = CASE WHEN state = 0 THEN 1 ELSE state END \
+                          WHERE room_key = ?1 AND sequence = ?2 AND member_key = ?3 AND recipient = 1 \
+                          AND served_at IS NULL";
+    let Some(member_key) = participants::member_key(tx, recipient).await? else { return Ok(Noted::default()) };
+    let place = Place { room_key, sequence, member_key };
+    let Some(before) = standing(tx, place).await? else { return Ok(Noted::default()) };
+    let sql = match how {
+        Reached::Pushed => PUSHED,
+        Reached::Served => SERVED,
+    };
+    let wrote = tx.execute(sql, params![room_key, sequence, member_key, at.as_micros()]).await? == 1;
+    let became_delivered = wrote && before.state == DeliveryState::Stored;
+    if became_delivered {
+        participants::tally(tx, room_key, member_key, Some(DeliveryState::Stored), DeliveryState::Delivered).await?;
+    }
+    Ok(Noted { wrote, became_delivered })
+}
+
+/// Ends up to [`BATCH`] open deliveries of a member up to sequence `up_to` as cancelled; their number. The tallies are
+/// moved by [`participants::leave`].
+pub async fn cancel_open(
+    tx: &mut Writer,
+    room_key: i64,
+    member_key: i64,
+    up_to: i64,
+    reason: &str,
+    at: Timestamp,
+) -> Result<i64, StoreError> {
+    const DELIVERY: &str = "UPDATE deliveries SET state = 5, finished_at = ?4, reason = ?5 \
+                            WHERE room_key = ?1 AND sequence = ?2 AND member_key = ?3";
+    const ATTEMPT: &str = "UPDATE attempts SET state = 2, completed_at = ?4, error = ?5 \
+                           WHERE room_key = ?1 AND sequence = ?2 AND member_key = ?3 AND state = 0";
+    let window = Window { before: up_to.saturating_add(1), ..Window::oldest(BATCH) };
+    let open = walk::deliveries(tx, room_key, member_key, StatusFilter::Unprocessed, window).await?;
+    let rows: Vec<Vec<Param<'_>>> =
+        open.iter().map(|sequence| params![room_key, *sequence, member_key, at.as_micros(), reason].to_vec()).collect();
+    tx.execute_many(DELIVERY, &rows).await?;
+    tx.execute_many(ATTEMPT, &rows).await?;
+    Ok(i64::try_from(open.len()).unwrap_or(i64::MAX))
+}
+
+/// A removal whose open deliveries are not all ended yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// The room.
+    pub room: RoomId,
+    /// Its key.
+    pub room_key: i64,
+    /// Who was removed.
+    pub member_key: i64,
+    /// Deliveries up to here end.
+    pub up_to: i64,
+    /// Why.
+    pub reason: String,
+}
+
+/// Remembers that a removal has deliveries left to end.
+pub async fn remember_removal(
+    tx: &mut Writer,
+    room_key: i64,
+    member_key: i64,
+    up_to: i64,
+    reason: &str,
+) -> Result<(), StoreError> {
+    const SQL: &str = "INSERT INTO removals (room_key, member_key, up_to, reason) VALUES (?1, ?2, ?3, ?4) \
+                       ON CONFLICT (room_key, member_key) DO UPDATE SET up_to = excluded.up_to, reason = excluded.reason";
+    tx.execute(SQL, params![room_key, member_key, up_to, reason]).await.map(drop)
+}
+
+/// A removal with deliveries left to end, if there is one.
+pub async fn next_removal(tx: &mut Reader) -> Result<Option<Removal>, StoreError> {
+    const SQL: &str = "SELECT r.id, v.room_key, v.member_key, v.up_to, v.reason FROM removals v \
+                       JOIN rooms r ON r.key = v.room_key ORDER BY v.room_key, v.member_key LIMIT 1";
+    let Some(mut row) = tx.query_opt(SQL, params![]).await? else { return Ok(None) };
+    Ok(Some(Removal {
+        room: RoomId(row.id(0)?),
+        room_key: row.int(1)?,
+        member_key: row.int(2)?,
+        up_to: row.int(3)?,
+        reason: row.take_text(4)?,
+    }))
+}
+
+/// Forgets a removal whose deliveries are all ended.
+pub async fn forget_removal(tx: &mut Writer, room_key: i64, member_key: i64) -> Result<(), StoreError> {
+    const SQL: &str = "DELETE FROM removals WHERE room_key = ?1 AND member_key = ?2";
+    tx.execute(SQL, params![room_key, member_key]).await.map(drop)
+}

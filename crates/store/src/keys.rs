@@ -1,0 +1,102 @@
+//! API keys, by their hash.
+
+use bandstand_domain::event::Event;
+use bandstand_domain::identity::Profile;
+use bandstand_wire::ids::{IdentityId, IdentityKind, KeyId};
+use bandstand_wire::time::Timestamp;
+
+use crate::columns::{PROFILE_COLUMNS, identity_kind, profile, profile_columns};
+use crate::{Reader, StoreError, Writer, params};
+
+/// Whom a valid key belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyHolder {
+    /// The key.
+    pub key: KeyId,
+    /// Who.
+    pub identity: IdentityId,
+    /// Person or program.
+    pub kind: IdentityKind,
+}
+
+/// A key as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyInfo {
+    /// The key.
+    pub id: KeyId,
+    /// Whose.
+    pub holder: Profile,
+    /// Its first characters.
+    pub hint: String,
+    /// When it was made.
+    pub inserted_at: Timestamp,
+    /// When it was revoked.
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// Who holds the key with this hash, unless it is revoked or its holder deleted.
+pub async fn by_hash(tx: &mut Reader, hash: [u8; 32]) -> Result<Option<KeyHolder>, StoreError> {
+    const SQL: &str = "SELECT k.id, i.id, i.kind FROM api_keys k JOIN identities i ON i.key = k.identity_key \
+                       WHERE k.hash = ?1 AND k.revoked_at IS NULL AND i.deleted_at IS NULL";
+    let Some(row) = tx.query_opt(SQL, params![&hash]).await? else { return Ok(None) };
+    Ok(Some(KeyHolder { key: KeyId(row.id(0)?), identity: IdentityId(row.id(1)?), kind: identity_kind(row.int(2)?)? }))
+}
+
+/// Stores a new key of `identity`; false when there is no such identity or the key is known already.
+pub async fn insert(
+    tx: &mut Writer,
+    id: KeyId,
+    identity: IdentityId,
+    hash: [u8; 32],
+    hint: &str,
+    at: Timestamp,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "INSERT INTO api_keys (id, identity_key, hash, hint, inserted_at) \
+                       SELECT ?1, key, ?3, ?4, ?5 FROM identities WHERE id = ?2 AND deleted_at IS NULL \
+                       ON CONFLICT DO NOTHING";
+    Ok(tx.execute(SQL, params![id, identity, &hash, hint, at.as_micros()]).await? == 1)
+}
+
+/// All keys, newest last.
+pub async fn list(tx: &mut Reader) -> Result<Vec<KeyInfo>, StoreError> {
+    const SQL: &str = concat!(
+        "SELECT ",
+        profile_columns!("i"),
+        ", k.id, k.hint, k.inserted_at, k.revoked_at \
+         FROM api_keys k JOIN identities i ON i.key = k.identity_key ORDER BY k.key"
+    );
+    let rows = tx.query(SQL, params![]).await?;
+    rows.into_iter()
+        .map(|mut row| {
+            Ok(KeyInfo {
+                holder: profile(&mut row, 0)?,
+                id: KeyId(row.id(PROFILE_COLUMNS)?),
+                hint: row.take_text(PROFILE_COLUMNS + 1)?,
+                inserted_at: Timestamp::from_micros(row.int(PROFILE_COLUMNS + 2)?),
+                revoked_at: row.opt_int(PROFILE_COLUMNS + 3)?.map(Timestamp::from_micros),
+            })
+        })
+        .collect()
+}
+
+/// Revokes one key and announces it; false when there is none, or it is revoked already.
+pub async fn revoke(tx: &mut Writer, key: KeyId, at: Timestamp) -> Result<bool, StoreError> {
+    const SQL: &str = "UPDATE api_keys SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL";
+    let revoked = tx.execute(SQL, params![key, at.as_micros()]).await? == 1;
+    if revoked {
+        tx.emit(Event::KeyRevoked { key });
+    }
+    Ok(revoked)
+}
+
+/// Revokes every key of an identity and announces each; how many there were.
+pub async fn revoke_all(tx: &mut Writer, identity: IdentityId, at: Timestamp) -> Result<usize, StoreError> {
+    const SQL: &str = "UPDATE api_keys SET revoked_at = ?2 \
+                       WHERE identity_key = (SELECT key FROM identities WHERE id = ?1) AND revoked_at IS NULL \
+                       RETURNING id";
+    let rows = tx.query(SQL, params![identity, at.as_micros()]).await?;
+    for row in &rows {
+        tx.emit(Event::KeyRevoked { key: KeyId(row.id(0)?) });
+    }
+    Ok(rows.len())
+}

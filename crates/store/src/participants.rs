@@ -1,0 +1,372 @@
+//! Who is in a room, and what each member's tallies say.
+
+use bandstand_domain::delivery::{DeliveryState, StatusFilter};
+use bandstand_domain::identity::Profile;
+use bandstand_domain::membership::{Participant, ParticipantStatus, Role};
+use bandstand_domain::room::Room;
+use bandstand_wire::ids::{IdentityId, IdentityKind, RoomId};
+use bandstand_wire::time::Timestamp;
+
+use crate::columns::{PROFILE_COLUMNS, kind_code, profile, profile_columns, unknown};
+use crate::rooms::{ROOM_COLUMNS, read_room, room_columns};
+use crate::{Param, Reader, Row, StoreError, Writer, params};
+
+/// What somebody may do in a room, and the keys that queries about it need.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Access {
+    /// The room.
+    pub room: Room,
+    /// Its key.
+    pub room_key: i64,
+    /// Its sequence when this was read.
+    pub sequence: i64,
+    /// Who asks.
+    pub member: Profile,
+    /// Its key.
+    pub member_key: i64,
+    /// Its own row; `None` for a user who reads because an agent of its takes part.
+    pub membership: Option<Membership>,
+}
+
+/// Somebody's own row in a room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Membership {
+    /// What it may do.
+    pub role: Role,
+    /// Its standing.
+    pub status: ParticipantStatus,
+    /// The room's sequence when it joined: open deliveries up to here ended when it left before.
+    pub joined_sequence: i64,
+    /// Its deliveries by state.
+    pub tallies: Tallies,
+}
+
+/// How many deliveries of a member are in each state, and how many rows it sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tallies {
+    by_state: [i64; DeliveryState::ALL.len()],
+    sent: i64,
+}
+
+impl Tallies {
+    /// How many messages a list of this filter has in all.
+    pub fn of(&self, filter: StatusFilter) -> i64 {
+        filter.states().iter().map(|state| self.state(*state)).sum()
+    }
+
+    /// How many rows the member's context has in all.
+    pub fn context(&self) -> i64 {
+        self.of(StatusFilter::All) + self.sent
+    }
+
+    fn state(&self, state: DeliveryState) -> i64 {
+        usize::try_from(state.code()).ok().and_then(|code| self.by_state.get(code)).copied().unwrap_or(0)
+    }
+}
+
+/// Columns of a [`Membership`] under the alias `p`: all NULL where there is no row.
+macro_rules! membership_columns {
+    () => {
+        "p.role, p.status, p.joined_sequence, p.stored, p.delivered, p.processing, p.failed, p.processed, p.cancelled, \
+         p.dead_lettered, p.sent"
+    };
+}
+
+fn role(text: &str) -> Result<Role, StoreError> {
+    Role::parse(text).ok_or_else(|| unknown("role", text))
+}
+
+fn status(text: &str) -> Result<ParticipantStatus, StoreError> {
+    ParticipantStatus::parse(text).ok_or_else(|| unknown("participant status", text))
+}
+
+fn membership(row: &Row, from: usize) -> Result<Option<Membership>, StoreError> {
+    let Some(role_word) = row.opt_text(from)? else { return Ok(None) };
+    let mut tallies = Tallies::default();
+    for (state, count) in tallies.by_state.iter_mut().enumerate() {
+        *count = row.int(from + 3 + state)?;
+    }
+    tallies.sent = row.int(from + 3 + DeliveryState::ALL.len())?;
+    Ok(Some(Membership {
+        role: role(role_word)?,
+        status: status(row.text(from + 1)?)?,
+        joined_sequence: row.int(from + 2)?,
+        tallies,
+    }))
+}
+
+/// What `who` may do in `room`: a participant that is not blocked takes part; a user reads also where an agent of its
+/// takes part. `None` when it may not even know that the room exists.
+pub async fn access(
+    tx: &mut Reader,
+    who: IdentityId,
+    kind: IdentityKind,
+    room: RoomId,
+) -> Result<Option<Access>, StoreError> {
+    const SQL: &str = concat!(
+        "SELECT ",
+        room_columns!(),
+        ", r.key, r.sequence, ",
+        profile_columns!("i"),
+        ", i.key, ",
+        membership_columns!(),
+        " FROM rooms r JOIN identities c ON c.key = r.creator_key JOIN identities i ON i.id = ?1 \
+         LEFT JOIN participants p ON p.room_key = r.key AND p.member_key = i.key AND p.left_at IS NULL \
+         WHERE r.id = ?2 AND r.deleted_at IS NULL AND i.deleted_at IS NULL AND i.kind = ?3"
+    );
+    let Some(mut row) = tx.query_opt(SQL, params![who, room, kind_code(kind)]).await? else { return Ok(None) };
+    let after_profile = ROOM_COLUMNS + 2 + PROFILE_COLUMNS;
+    let access = Access {
+        room_key: row.int(ROOM_COLUMNS)?,
+        sequence: row.int(ROOM_COLUMNS + 1)?,
+        member_key: row.int(after_profile)?,
+        membership: membership(&row, after_profile + 1)?.filter(|own| takes_part(kind, own.status)),
+        room: read_room(&mut row, 0)?,
+        member: profile(&mut row, ROOM_COLUMNS + 2)?,
+    };
+    let readable = access.membership.is_some()
+        || (kind == IdentityKind::User && has_agent_in(tx, access.member_key, access.room_key).await?);
+    Ok(readable.then_some(access))
+}
+
+fn takes_part(kind: IdentityKind, status: ParticipantStatus) -> bool {
+    match kind {
+        IdentityKind::Agent => status != ParticipantStatus::Blocked,
+        IdentityKind::User => status == ParticipantStatus::Active,
+    }
+}
+
+/// Whether a user owns an agent that is in the room.
+async fn has_agent_in(tx: &mut Reader, user_key: i64, room_key: i64) -> Result<bool, StoreError> {
+    const SQL: &str = "SELECT 1 FROM identities a JOIN participants p ON p.member_key = a.key AND p.room_key = ?2 \
+                       WHERE a.owner_key = ?1 AND a.kind = 1 AND a.deleted_at IS NULL AND p.left_at IS NULL LIMIT 1";
+    Ok(tx.query_opt(SQL, params![user_key, room_key]).await?.is_some())
+}
+
+/// Which of a user's agents are in a room.
+pub async fn agents_in(tx: &mut Reader, user: IdentityId, room_key: i64) -> Result<Vec<IdentityId>, StoreError> {
+    const SQL: &str = "SELECT a.id FROM identities a JOIN participants p ON p.member_key = a.key AND p.room_key = ?2 \
+                       WHERE a.owner_key = (SELECT key FROM identities WHERE id = ?1) AND a.kind = 1 \
+                       AND a.deleted_at IS NULL AND p.left_at IS NULL ORDER BY a.id";
+    let rows = tx.query(SQL, params![user, room_key]).await?;
+    rows.iter().map(|row| Ok(IdentityId(row.id(0)?))).collect()
+}
+
+/// Columns of a [`Participant`] under the aliases `i` (who), `o` (its owner) and `p` (its row).
+macro_rules! participant_columns {
+    () => {
+        concat!(profile_columns!("i"), ", o.id, p.role, p.status, p.joined_at")
+    };
+}
+
+fn participant(row: &mut Row) -> Result<Participant, StoreError> {
+    Ok(Participant {
+        profile: profile(row, 0)?,
+        owner: row.opt_id(PROFILE_COLUMNS)?.map(IdentityId),
+        role: role(row.text(PROFILE_COLUMNS + 1)?)?,
+        status: status(row.text(PROFILE_COLUMNS + 2)?)?,
+        joined_at: Timestamp::from_micros(row.int(PROFILE_COLUMNS + 3)?),
+    })
+}
+
+/// Where participants are read from.
+macro_rules! participant_from {
+    () => {
+        " FROM participants p JOIN identities i ON i.key = p.member_key LEFT JOIN identities o ON o.key = i.owner_key \
+         WHERE p.left_at IS NULL AND i.deleted_at IS NULL "
+    };
+}
+
+/// Everybody in a room, in id order; empty when there is no such room.
+pub async fn of_room(tx: &mut Reader, room: RoomId) -> Result<Vec<Participant>, StoreError> {
+    const SQL: &str = concat!(
+        "SELECT ",
+        participant_columns!(),
+        participant_from!(),
+        "AND p.room_key = (SELECT key FROM rooms WHERE id = ?1 AND deleted_at IS NULL) ORDER BY i.id"
+    );
+    tx.query(SQL, params![room]).await?.iter_mut().map(participant).collect()
+}
+
+/// A page of a room's participants of one kind or any, in id order after `after`.
+pub async fn page(
+    tx: &mut Reader,
+    room_key: i64,
+    kind: Option<IdentityKind>,
+    after: Option<IdentityId>,
+    limit: i64,
+    offset: i64,
+) -> Result<Vec<Participant>, StoreError> {
+    const SQL: &str = concat!(
+        "SELECT ",
+        participant_columns!(),
+        participant_from!(),
+        "AND p.room_key = ?1 AND (?2 < 0 OR i.kind = ?2) AND i.id > ?3 ORDER BY i.id LIMIT ?4 OFFSET ?5"
+    );
+    let after = after.map_or(uuid::Uuid::nil(), |id| id.0);
+    let values = params![room_key, kind.map_or(-1, kind_code), after, limit, offset];
+    tx.query(SQL, values).await?.iter_mut().map(participant).collect()
+}
+
+/// How many participants of one kind or any a room has.
+pub async fn count(tx: &mut Reader, room_key: i64, kind: Option<IdentityKind>) -> Result<i64, StoreError> {
+    const SQL: &str =
+        concat!("SELECT count(*)", participant_from!(), "AND p.room_key = ?1 AND (?2 < 0 OR i.kind = ?2)");
+    tx.query_one(SQL, params![room_key, kind.map_or(-1, kind_code)]).await?.int(0)
+}
+
+/// One participant of a room, with its key.
+pub async fn one(tx: &mut Reader, room_key: i64, who: IdentityId) -> Result<Option<(Participant, i64)>, StoreError> {
+    const SQL: &str =
+        concat!("SELECT ", participant_columns!(), ", i.key", participant_from!(), "AND p.room_key = ?1 AND i.id = ?2");
+    tx.query_opt(SQL, params![room_key, who]).await?.map(with_key).transpose()
+}
+
+/// One participant of a room, with its key, by its folded handle.
+pub async fn one_by_handle(
+    tx: &mut Reader,
+    room_key: i64,
+    handle: &str,
+) -> Result<Option<(Participant, i64)>, StoreError> {
+    const SQL: &str = concat!(
+        "SELECT ",
+        participant_columns!(),
+        ", i.key",
+        participant_from!(),
+        "AND p.room_key = ?1 AND i.handle = ?2"
+    );
+    tx.query_opt(SQL, params![room_key, handle]).await?.map(with_key).transpose()
+}
+
+fn with_key(mut row: Row) -> Result<(Participant, i64), StoreError> {
+    Ok((participant(&mut row)?, row.int(PROFILE_COLUMNS + 4)?))
+}
+
+/// How many owners a room has.
+pub async fn owners(tx: &mut Reader, room_key: i64) -> Result<usize, StoreError> {
+    const SQL: &str = concat!("SELECT count(*)", participant_from!(), "AND p.room_key = ?1 AND p.role = 'owner'");
+    let count = tx.query_one(SQL, params![room_key]).await?.int(0)?;
+    Ok(usize::try_from(count).unwrap_or(0))
+}
+
+/// The users who may read a room: its own and the owners of its agents.
+pub async fn readers(tx: &mut Reader, room_key: i64) -> Result<Vec<IdentityId>, StoreError> {
+    const SQL: &str = "SELECT u.id FROM identities u WHERE u.deleted_at IS NULL AND u.key IN (\
+                       SELECT CASE WHEN i.kind = 0 THEN i.key ELSE i.owner_key END \
+                       FROM participants p JOIN identities i ON i.key = p.member_key \
+                       WHERE p.room_key = ?1 AND p.left_at IS NULL AND p.status <> 'blocked')";
+    let rows = tx.query(SQL, params![room_key]).await?;
+    rows.iter().map(|row| Ok(IdentityId(row.id(0)?))).collect()
+}
+
+/// The live rooms that somebody takes part in.
+pub async fn rooms_of(tx: &mut Reader, who: IdentityId) -> Result<Vec<RoomId>, StoreError> {
+    const SQL: &str = "SELECT r.id FROM participants p JOIN rooms r ON r.key = p.room_key \
+                       WHERE p.member_key = (SELECT key FROM identities WHERE id = ?1) AND p.left_at IS NULL \
+                       AND r.deleted_at IS NULL";
+    let rows = tx.query(SQL, params![who]).await?;
+    rows.iter().map(|row| Ok(RoomId(row.id(0)?))).collect()
+}
+
+/// Makes somebody a participant; false when it is one already. Who left before comes back with its tallies.
+pub async fn insert(
+    tx: &mut Writer,
+    room_key: i64,
+    who: IdentityId,
+    role: Role,
+    status: ParticipantStatus,
+    joined_sequence: i64,
+    at: Timestamp,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "INSERT INTO participants (room_key, member_key, role, status, joined_sequence, joined_at) \
+                       SELECT ?1, key, ?3, ?4, ?5, ?6 FROM identities WHERE id = ?2 AND deleted_at IS NULL \
+                       ON CONFLICT (room_key, member_key) DO UPDATE SET role = excluded.role, status = excluded.status, \
+                       joined_sequence = excluded.joined_sequence, joined_at = excluded.joined_at, left_at = NULL \
+                       WHERE participants.left_at IS NOT NULL";
+    let values = params![room_key, who, role.as_str(), status.as_str(), joined_sequence, at.as_micros()];
+    Ok(tx.execute(SQL, values).await? == 1)
+}
+
+/// Ends somebody's participation: the row stays, with its open tallies moved to cancelled.
+pub async fn leave(tx: &mut Writer, room_key: i64, member_key: i64, at: Timestamp) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE participants SET left_at = ?3, \
+                       cancelled = cancelled + stored + delivered + processing + failed, \
+                       stored = 0, delivered = 0, processing = 0, failed = 0 \
+                       WHERE room_key = ?1 AND member_key = ?2 AND left_at IS NULL";
+    tx.execute(SQL, params![room_key, member_key, at.as_micros()]).await.map(drop)
+}
+
+/// Moves one delivery of a member from one tally to another; `from` is `None` for a new one.
+pub async fn tally(
+    tx: &mut Writer,
+    room_key: i64,
+    member_key: i64,
+    from: Option<DeliveryState>,
+    to: DeliveryState,
+) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE participants SET stored = stored + ?3, delivered = delivered + ?4, \
+                       processing = processing + ?5, failed = failed + ?6, processed = processed + ?7, \
+                       cancelled = cancelled + ?8, dead_lettered = dead_lettered + ?9 \
+                       WHERE room_key = ?1 AND member_key = ?2";
+    if from == Some(to) {
+        return Ok(());
+    }
+    let mut values = params![room_key, member_key].to_vec();
+    values.extend(DeliveryState::ALL.map(|state| Param::Int(i64::from(state == to) - i64::from(Some(state) == from))));
+    tx.execute(SQL, &values).await.map(drop)
+}
+
+/// Counts a row that a member sent.
+pub async fn tally_sent(tx: &mut Writer, room_key: i64, member_key: i64) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE participants SET sent = sent + 1 WHERE room_key = ?1 AND member_key = ?2";
+    tx.execute(SQL, params![room_key, member_key]).await.map(drop)
+}
+
+/// The key of an identity, deleted or not.
+pub async fn member_key(tx: &mut Reader, who: IdentityId) -> Result<Option<i64>, StoreError> {
+    const SQL: &str = "SELECT key FROM identities WHERE id = ?1";
+    tx.query_opt(SQL, params![who]).await?.map(|row| row.int(0)).transpose()
+}
+
+/// A deleted agent that is still in a room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// The room.
+    pub room: RoomId,
+    /// Its key.
+    pub room_key: i64,
+    /// The agent.
+    pub member: IdentityId,
+}
+
+/// A deleted agent that is still in a room, if there is one.
+pub async fn of_deleted(tx: &mut Reader) -> Result<Option<Leftover>, StoreError> {
+    const SQL: &str = "SELECT r.id, r.key, i.id FROM identities i \
+                       JOIN participants p ON p.member_key = i.key AND p.left_at IS NULL \
+                       JOIN rooms r ON r.key = p.room_key AND r.deleted_at IS NULL \
+                       WHERE i.deleted_at IS NOT NULL LIMIT 1";
+    let Some(row) = tx.query_opt(SQL, params![]).await? else { return Ok(None) };
+    Ok(Some(Leftover { room: RoomId(row.id(0)?), room_key: row.int(1)?, member: IdentityId(row.id(2)?) }))
+}
+
+/// A deleted agent's row in a room that it is still in.
+pub async fn deleted_member(
+    tx: &mut Reader,
+    room_key: i64,
+    who: IdentityId,
+) -> Result<Option<(Participant, i64)>, StoreError> {
+    const SQL: &str = concat!(
+        "SELECT ",
+        participant_columns!(),
+        ", i.key FROM participants p JOIN identities i ON i.key = p.member_key \
+         LEFT JOIN identities o ON o.key = i.owner_key WHERE p.left_at IS NULL AND p.room_key = ?1 AND i.id = ?2"
+    );
+    tx.query_opt(SQL, params![room_key, who]).await?.map(with_key).transpose()
+}
+
+/// In how many rooms an agent ever worked.
+pub async fn executions(tx: &mut Reader, who: IdentityId) -> Result<i64, StoreError> {
+    const SQL: &str = "SELECT count(*) FROM participants p WHERE p.member_key = (SELECT key FROM identities WHERE id = ?1) \
+                       AND p.left_at IS NULL AND p.processing + p.failed + p.processed + p.sent > 0";
+    tx.query_one(SQL, params![who]).await?.int(0)
+}

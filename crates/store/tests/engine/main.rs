@@ -1,0 +1,14 @@
+//! The engine's stories, each on both databases.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
+mod batch;
+mod events;
+mod full_disk;
+mod limits;
+mod opening;
+mod owner;
+mod plans;
+mod schema;
+mod snapshot;
+mod support;
+mod values;
