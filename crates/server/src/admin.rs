@@ -1,0 +1,421 @@
+//! Administration: one set of operations, over the admin socket while the server runs and directly while it does not.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use bandstand_domain::identity::{Agent, Profile, User, UserRole};
+use bandstand_store::keys::KeyInfo;
+use bandstand_wire::ids::{IdentityId, IdentityKind, KeyId};
+use bandstand_wire::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use tokio::net::{UnixListener, UnixSocket};
+
+use crate::health::{Draining, readiness};
+use crate::secret::ApiKey;
+use crate::service::admin::{AdminError, NewAgent, NewUser};
+use crate::state::Services;
+
+/// Where operations are posted on the admin socket.
+pub const OPERATIONS: &str = "/operations";
+
+/// Where the admin socket tells about its server.
+pub const ABOUT: &str = "/about";
+
+/// Connections that may wait for the admin socket.
+const BACKLOG: u32 = 64;
+
+/// Something an administrator asks for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "operation", rename_all = "snake_case")]
+pub enum Operation {
+    /// Adds a person.
+    AddUser {
+        /// Its username.
+        handle: String,
+        /// May be empty.
+        first_name: String,
+        /// May be empty.
+        last_name: String,
+        /// E-mail address.
+        email: Option<String>,
+        /// May administer.
+        admin: bool,
+    },
+    /// All people.
+    ListUsers,
+    /// Registers an agent.
+    AddAgent {
+        /// Its owner's handle; the first owner unless given.
+        owner: Option<String>,
+        /// Its name.
+        name: String,
+        /// What it does; a plain sentence unless given.
+        description: Option<String>,
+        /// Visible to every user of the server.
+        is_global: bool,
+    },
+    /// All agents.
+    ListAgents,
+    /// Removes an agent.
+    RemoveAgent {
+        /// Its id or handle.
+        who: String,
+        /// Even when it takes part in rooms.
+        force: bool,
+    },
+    /// All keys.
+    ListKeys,
+    /// Gives somebody a new key and revokes the old ones.
+    RotateKey {
+        /// Id or handle.
+        who: String,
+    },
+    /// Revokes a key, or all keys of somebody.
+    RevokeKey {
+        /// A key's id, or somebody's id or handle.
+        what: String,
+    },
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// A person was added; the key is shown now and never again.
+    UserAdded(WithKey<UserRow>),
+    /// All people.
+    Users(Vec<UserRow>),
+    /// An agent was registered; the key is shown now and never again.
+    AgentAdded(WithKey<AgentRow>),
+    /// All agents.
+    Agents(Vec<AgentRow>),
+    /// An agent is gone.
+    AgentRemoved(RemovedRow),
+    /// All keys.
+    Keys(Vec<KeyRow>),
+    /// Somebody has a new key; the old ones are revoked.
+    KeyRotated(WithKey<HolderRow>),
+    /// So many keys were revoked.
+    KeysRevoked {
+        /// How many.
+        revoked: usize,
+    },
+}
+
+/// Somebody together with a fresh key.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct WithKey<T> {
+    /// Who.
+    #[serde(flatten)]
+    pub who: T,
+    /// The key in clear.
+    pub api_key: String,
+}
+
+impl<T> WithKey<T> {
+    fn new(who: T, key: &ApiKey) -> Self {
+        Self { who, api_key: key.reveal().to_owned() }
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for WithKey<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WithKey").field("who", &self.who).field("api_key", &"[REDACTED]").finish()
+    }
+}
+
+/// A person in lists.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UserRow {
+    /// Its id.
+    pub id: IdentityId,
+    /// Its username.
+    pub handle: String,
+    /// First and last name, or the handle.
+    pub name: String,
+    /// E-mail address.
+    pub email: String,
+    /// `user` or `admin`.
+    pub role: String,
+    /// When it was added.
+    pub inserted_at: Timestamp,
+}
+
+/// An agent in lists.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentRow {
+    /// Its id.
+    pub id: IdentityId,
+    /// `<owner>/<slug>`
+    pub handle: String,
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: Option<String>,
+    /// Who registered it.
+    pub owner_id: IdentityId,
+    /// Visible to every user of the server.
+    pub is_global: bool,
+    /// When it was registered.
+    pub inserted_at: Timestamp,
+}
+
+/// An agent that is gone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RemovedRow {
+    /// Its id.
+    pub id: IdentityId,
+    /// Its handle.
+    pub handle: String,
+    /// Its name.
+    pub name: String,
+    /// Rooms where it had worked.
+    pub executions: i64,
+}
+
+/// Whose key it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HolderRow {
+    /// Its id.
+    pub id: IdentityId,
+    /// Person or program.
+    pub r#type: IdentityKind,
+    /// Its handle.
+    pub handle: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// A key in lists; the key itself is known to its holder alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeyRow {
+    /// The key's own id.
+    pub id: KeyId,
+    /// Its first characters.
+    pub hint: String,
+    /// Whose it is.
+    pub holder: HolderRow,
+    /// When it was made.
+    pub inserted_at: Timestamp,
+    /// Since when it opens nothing.
+    pub revoked_at: Option<Timestamp>,
+}
+
+impl From<&User> for UserRow {
+    fn from(user: &User) -> Self {
+        Self {
+            id: user.profile.id,
+            handle: user.profile.handle.clone(),
+            name: user.profile.name.clone(),
+            email: user.email.clone(),
+            role: user.role.as_str().to_owned(),
+            inserted_at: user.inserted_at,
+        }
+    }
+}
+
+impl From<&Agent> for AgentRow {
+    fn from(agent: &Agent) -> Self {
+        Self {
+            id: agent.profile.id,
+            handle: agent.profile.handle.clone(),
+            name: agent.profile.name.clone(),
+            description: agent.profile.description.clone(),
+            owner_id: agent.owner,
+            is_global: agent.is_global,
+            inserted_at: agent.inserted_at,
+        }
+    }
+}
+
+impl From<&Profile> for HolderRow {
+    fn from(profile: &Profile) -> Self {
+        Self { id: profile.id, r#type: profile.kind, handle: profile.handle.clone(), name: profile.name.clone() }
+    }
+}
+
+impl From<&KeyInfo> for KeyRow {
+    fn from(key: &KeyInfo) -> Self {
+        Self {
+            id: key.id,
+            hint: key.hint.clone(),
+            holder: HolderRow::from(&key.holder),
+            inserted_at: key.inserted_at,
+            revoked_at: key.revoked_at,
+        }
+    }
+}
+
+impl Operation {
+    /// Does it.
+    ///
+    /// # Errors
+    /// [`AdminError`], worded for the administrator.
+    pub async fn perform(self, services: &Services) -> Result<Outcome, AdminError> {
+        match self {
+            Self::AddUser { handle, first_name, last_name, email, admin } => {
+                let role = if admin { UserRole::Admin } else { UserRole::User };
+                let (user, key) = services.add_user(NewUser { handle, first_name, last_name, email, role }).await?;
+                Ok(Outcome::UserAdded(WithKey::new(UserRow::from(&user), &key)))
+            }
+            Self::ListUsers => Ok(Outcome::Users(services.list_users().await?.iter().map(UserRow::from).collect())),
+            Self::AddAgent { owner, name, description, is_global } => {
+                let (agent, key) = services.add_agent(NewAgent { owner, name, description, is_global }).await?;
+                Ok(Outcome::AgentAdded(WithKey::new(AgentRow::from(&agent), &key)))
+            }
+            Self::ListAgents => Ok(Outcome::Agents(services.list_agents().await?.iter().map(AgentRow::from).collect())),
+            Self::RemoveAgent { who, force } => {
+                let removed = services.remove_agent(&who, force).await?;
+                Ok(Outcome::AgentRemoved(RemovedRow {
+                    id: removed.agent.profile.id,
+                    handle: removed.agent.profile.handle,
+                    name: removed.agent.profile.name,
+                    executions: removed.executions,
+                }))
+            }
+            Self::ListKeys => Ok(Outcome::Keys(services.list_keys().await?.iter().map(KeyRow::from).collect())),
+            Self::RotateKey { who } => {
+                let (profile, key) = services.rotate_key(&who).await?;
+                Ok(Outcome::KeyRotated(WithKey::new(HolderRow::from(&profile), &key)))
+            }
+            Self::RevokeKey { what } => Ok(Outcome::KeysRevoked { revoked: services.revoke_key(&what).await? }),
+        }
+    }
+}
+
+/// What the admin socket tells about its server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// The server's process.
+    pub pid: u32,
+    /// Its version.
+    pub version: String,
+    /// The address that clients use.
+    pub url: String,
+    /// `ready`, `draining` or `store unavailable`.
+    pub status: String,
+}
+
+/// An operation that did not happen, as the admin socket says it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// Why.
+    pub error: String,
+}
+
+#[derive(Clone)]
+struct Admin {
+    services: Services,
+    draining: Draining,
+    url: Arc<str>,
+}
+
+/// The routes of the admin socket. Whoever may open the socket may do everything: its file mode is the lock.
+pub fn routes(services: Services, draining: Draining, url: String) -> Router {
+    Router::new().route(OPERATIONS, post(perform)).route(ABOUT, get(about)).with_state(Admin {
+        services,
+        draining,
+        url: url.into(),
+    })
+}
+
+async fn perform(State(admin): State<Admin>, body: Bytes) -> Response {
+    let operation: Operation = match serde_json::from_slice(&body) {
+        Ok(operation) => operation,
+        Err(error) => return refuse(StatusCode::BAD_REQUEST, format!("no such operation: {error}")),
+    };
+    match operation.perform(&admin.services).await {
+        Ok(outcome) => reply(StatusCode::OK, &outcome),
+        Err(error) => refuse(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
+    }
+}
+
+async fn about(State(admin): State<Admin>) -> Response {
+    let (_, status) = readiness(&admin.services.store, &admin.draining).await;
+    let about = About {
+        pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        url: admin.url.to_string(),
+        status: status.to_owned(),
+    };
+    reply(StatusCode::OK, &about)
+}
+
+fn refuse(status: StatusCode, error: String) -> Response {
+    reply(status, &Refusal { error })
+}
+
+fn reply(status: StatusCode, body: &impl Serialize) -> Response {
+    match serde_json::to_vec(body) {
+        Ok(body) => (status, [(CONTENT_TYPE, "application/json")], body).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+/// Listens on the admin socket, for its owner alone. The caller holds the lock of the data folder, so whatever socket
+/// lies there belongs to a server that is gone.
+///
+/// # Errors
+/// When the path is too long for a socket, is taken by something else, or cannot be written.
+pub fn listen(path: &Path) -> io::Result<UnixListener> {
+    remove_stale(path)?;
+    let socket = UnixSocket::new_stream()?;
+    socket.bind(path)?;
+    // Nobody can connect before `listen`: the mode is set in between, so there is no moment at which others might.
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    socket.listen(BACKLOG)
+}
+
+fn remove_stale(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(found) if found.file_type().is_socket() => fs::remove_file(path),
+        Ok(_) => {
+            Err(io::Error::new(io::ErrorKind::AlreadyExists, "something that is no socket lies there; move it away"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[tokio::test]
+    async fn a_stale_socket_is_replaced_and_only_its_owner_may_connect() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("admin.sock");
+        drop(listen(&path).unwrap());
+        assert!(path.exists(), "the file outlives its server");
+        let _listener = listen(&path).unwrap();
+        assert_eq!(mode(&path), 0o600);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_no_socket_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("admin.sock");
+        fs::write(&path, "mine").unwrap();
+        assert!(listen(&path).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+        fs::remove_file(&path).unwrap();
+        let target = folder.path().join("target");
+        std::os::unix::fs::symlink(&target, &path).unwrap();
+        assert!(listen(&path).is_err());
+        assert!(!target.exists());
+    }
+}

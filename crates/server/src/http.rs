@@ -1,0 +1,14 @@
+//! The two REST APIs over HTTP. A handler knows HTTP and who is calling; rules and storage are the services' business.
+
+mod agent;
+mod error;
+mod extract;
+mod human;
+mod middleware;
+mod reply;
+mod router;
+mod system;
+
+pub use error::ApiError;
+pub use middleware::RequestId;
+pub use router::router;

@@ -1,0 +1,156 @@
+//! `/agent/chats/{id}/messages`: post, list by status, next, and the three marks.
+
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use bandstand_domain::content;
+use bandstand_domain::delivery::{Mark, StatusFilter};
+use bandstand_store::walk::Window;
+use bandstand_wire::ids::{MessageId, RoomId};
+use bandstand_wire::page::DualMetadata;
+use bandstand_wire::rest::Page;
+use bandstand_wire::rest::message::{MessageSent, MessageStatusChange};
+use serde::Serialize;
+
+use crate::auth::Caller;
+use crate::http::extract::body::{JsonBody, Object, Problems};
+use crate::http::extract::caller::CallerAgent;
+use crate::http::extract::page::{DUAL, DualPage};
+use crate::http::extract::path::PathIds;
+use crate::http::extract::query::Query;
+use crate::http::human::messages::new_message;
+use crate::http::{ApiError, reply};
+use crate::render;
+use crate::state::AppState;
+
+/// Metadata of the list: paging, and the status that applied.
+#[derive(Serialize)]
+struct ListMetadata {
+    #[serde(flatten)]
+    page: DualMetadata,
+    status_filter: Option<&'static str>,
+}
+
+/// `GET`: the messages that mention the agent, by what became of them.
+pub(crate) async fn list(
+    State(app): State<AppState>,
+    CallerAgent(caller): CallerAgent,
+    PathIds([room]): PathIds<1>,
+    RawQuery(raw): RawQuery,
+) -> Result<Response, ApiError> {
+    let mut query = Query::new(raw.as_deref(), &[&DUAL[..], &["status", "sort_order"]].concat());
+    let filter =
+        query.parsed("status", "must be one of pending, processing, processed, failed, all", StatusFilter::parse);
+    let filter = filter.unwrap_or(StatusFilter::Unprocessed);
+    let descending = query.parsed("sort_order", "must be asc or desc", |text| match text {
+        "asc" => Some(false),
+        "desc" => Some(true),
+        _ => None,
+    });
+    let descending = descending.unwrap_or(false);
+    let list = format!("agent messages {room} {} {descending}", filter.wire().unwrap_or(""));
+    let page = DualPage::<i64>::read(&mut query, 20, &list)?;
+    if descending && matches!(page, DualPage::Offset(_)) {
+        query.problem("/sort_order", "desc goes with cursor and limit, not with page and page_size");
+    }
+    query.finish()?;
+    let window = window(&page, descending);
+    let found = app.agent_messages(caller, RoomId(room), filter, window).await?;
+    let mut rows = found.rows;
+    let total = found.total.unwrap_or_default();
+    let page = page.close(&mut rows, total, &list, |message| message.sequence)?;
+    let data = rows.iter().map(render::message).collect();
+    Ok(reply::page(&Page { data, metadata: ListMetadata { page, status_filter: filter.wire() } }))
+}
+
+/// The part of an ordered history that a page shows, and one row more.
+pub(crate) fn window(page: &DualPage<i64>, descending: bool) -> Window {
+    let whole = if descending { Window::newest(page.fetch()) } else { Window::oldest(page.fetch()) };
+    let whole = Window { offset: page.offset(), ..whole };
+    match (page.after(), descending) {
+        (None, _) => whole,
+        (Some(sequence), false) => Window { after: *sequence, ..whole },
+        (Some(sequence), true) => Window { before: *sequence, ..whole },
+    }
+}
+
+/// `POST`: say something to somebody.
+pub(crate) async fn post(
+    State(app): State<AppState>,
+    CallerAgent(caller): CallerAgent,
+    PathIds([room]): PathIds<1>,
+    JsonBody(body): JsonBody,
+) -> Result<Response, ApiError> {
+    posted(&app, caller, RoomId(room), &body).await
+}
+
+/// Posts a message for either kind of caller.
+pub(crate) async fn posted(
+    app: &AppState,
+    caller: Caller,
+    room: RoomId,
+    body: &serde_json::Value,
+) -> Result<Response, ApiError> {
+    let posted = app.post_message(new_message(body, caller, room)?).await?;
+    let recipients = render::recipients(&posted.mentions);
+    Ok(reply::created(MessageSent { id: posted.id, success: true, recipients }))
+}
+
+/// `GET …/next`: the oldest message that is not done, or 204.
+pub(crate) async fn next(
+    State(app): State<AppState>,
+    CallerAgent(caller): CallerAgent,
+    PathIds([room]): PathIds<1>,
+) -> Result<Response, ApiError> {
+    let found = app.next_message(caller, RoomId(room), &app.delivered).await?;
+    Ok(found.map_or_else(reply::no_content, |message| reply::ok(render::message(&message))))
+}
+
+async fn mark(app: &AppState, caller: Caller, ids: [uuid::Uuid; 2], mark: Mark) -> Result<Response, ApiError> {
+    let id = MessageId(ids[1]);
+    let state = mark.state();
+    let attempt_number = app.mark(caller, RoomId(ids[0]), id, mark).await?;
+    let status = state.wire().unwrap_or_default();
+    Ok(reply::ok(MessageStatusChange { id, success: true, status, attempt_number }))
+}
+
+/// `POST …/{id}/processing`: I start to work on this.
+pub(crate) async fn processing(
+    State(app): State<AppState>,
+    CallerAgent(caller): CallerAgent,
+    PathIds(ids): PathIds<2>,
+) -> Result<Response, ApiError> {
+    mark(&app, caller, ids, Mark::Processing).await
+}
+
+/// `POST …/{id}/processed`: I am done with this.
+pub(crate) async fn processed(
+    State(app): State<AppState>,
+    CallerAgent(caller): CallerAgent,
+    PathIds(ids): PathIds<2>,
+) -> Result<Response, ApiError> {
+    mark(&app, caller, ids, Mark::Processed).await
+}
+
+/// `POST …/{id}/failed`: I could not do this.
+pub(crate) async fn failed(
+    State(app): State<AppState>,
+    CallerAgent(caller): CallerAgent,
+    PathIds(ids): PathIds<2>,
+    JsonBody(body): JsonBody,
+) -> Result<Response, ApiError> {
+    let mut problems = Problems::default();
+    let root = Object::root(&body, &mut problems);
+    root.only(&["error"], &mut problems);
+    let error = root.text("error", &mut problems);
+    if root.get("error").is_some_and(serde_json::Value::is_string) {
+        if error.trim().is_empty() {
+            problems.add("/error", "can't be blank");
+        } else if error.contains('\0') {
+            problems.add("/error", "must not contain the character NUL");
+        } else if error.chars().count() > content::EVENT_MAX_CHARACTERS {
+            problems.add("/error", "should be at most 16384 character(s)");
+        }
+    }
+    problems.finish()?;
+    mark(&app, caller, ids, Mark::Failed(error)).await
+}

@@ -1,0 +1,8 @@
+//! The Human API: the caller is a person.
+
+pub(super) mod agents;
+pub(super) mod messages;
+pub(super) mod participants;
+pub(super) mod peers;
+pub(super) mod profile;
+pub(super) mod rooms;

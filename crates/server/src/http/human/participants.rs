@@ -1,0 +1,77 @@
+//! `/me/chats/{id}/participants`: who is in the room?
+
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use bandstand_domain::membership::Role;
+use bandstand_wire::ids::{IdentityId, RoomId};
+use bandstand_wire::rest::Page;
+use serde_json::Value;
+
+use crate::http::extract::body::{JsonBody, Object, Problems};
+use crate::http::extract::caller::CallerUser;
+use crate::http::extract::page::{DUAL, DualPage};
+use crate::http::extract::path::PathIds;
+use crate::http::extract::query::Query;
+use crate::http::human::peers::kind;
+use crate::http::{ApiError, reply};
+use crate::render;
+use crate::state::AppState;
+
+/// `GET`: in id order, paged.
+pub(crate) async fn list(
+    State(app): State<AppState>,
+    CallerUser(caller): CallerUser,
+    PathIds([room]): PathIds<1>,
+    RawQuery(raw): RawQuery,
+) -> Result<Response, ApiError> {
+    let mut query = Query::new(raw.as_deref(), &[&DUAL[..], &["participant_type"]].concat());
+    let kind = kind(&mut query, "participant_type");
+    let list = format!("participants {room} {kind:?}");
+    let page = DualPage::<IdentityId>::read(&mut query, 20, &list)?;
+    query.finish()?;
+    let after = page.after().copied();
+    let found = app.participants_page(caller, RoomId(room), kind, after, page.fetch(), page.offset()).await?;
+    let mut rows = found.rows;
+    let metadata = page.close(&mut rows, found.total.unwrap_or_default(), &list, |one| one.profile.id)?;
+    let data = rows.iter().map(|one| render::participant_details(one, app.hub.is_online(one.profile.id))).collect();
+    Ok(reply::page(&Page { data, metadata }))
+}
+
+/// Reads `{"participant":{"participant_id", "role"?}}`.
+pub(crate) fn new_participant(body: &Value) -> Result<(IdentityId, Role), ApiError> {
+    let mut problems = Problems::default();
+    let root = Object::root(body, &mut problems);
+    root.only(&["participant"], &mut problems);
+    let participant = root.object("participant", &mut problems);
+    participant.only(&["participant_id", "role"], &mut problems);
+    let who = participant.uuid("participant_id", &mut problems);
+    let role = participant.optional_text("role", &mut problems);
+    let parsed = role.as_deref().map_or(Some(Role::Member), Role::parse);
+    if parsed.is_none() {
+        problems.add("/participant/role", "must be one of owner, admin, member");
+    }
+    problems.finish()?;
+    Ok((IdentityId(who), parsed.unwrap_or(Role::Member)))
+}
+
+/// `POST`: invite somebody.
+pub(crate) async fn add(
+    State(app): State<AppState>,
+    CallerUser(caller): CallerUser,
+    PathIds([room]): PathIds<1>,
+    JsonBody(body): JsonBody,
+) -> Result<Response, ApiError> {
+    let (who, role) = new_participant(&body)?;
+    let added = app.add_participant(caller, RoomId(room), who, role).await?;
+    Ok(reply::created(render::participant(&added, app.hub.is_online(who))))
+}
+
+/// `DELETE …/{id}`: remove somebody, or leave.
+pub(crate) async fn remove(
+    State(app): State<AppState>,
+    CallerUser(caller): CallerUser,
+    PathIds([room, who]): PathIds<2>,
+) -> Result<Response, ApiError> {
+    let removed = app.remove_participant(caller, RoomId(room), IdentityId(who)).await?;
+    Ok(reply::ok(render::participant(&removed, app.hub.is_online(removed.profile.id))))
+}

@@ -1,0 +1,65 @@
+//! What surrounds each request: its id, its span and log line, its time limit, and a net under panics.
+
+use std::panic::AssertUnwindSafe;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use hyper::StatusCode;
+use hyper::header::{HeaderName, HeaderValue};
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use crate::http::ApiError;
+use crate::state::AppState;
+
+/// The id of a request: in its log lines, in the reply's `x-request-id` header, and in an error's body.
+#[derive(Clone, Debug)]
+pub struct RequestId(pub String);
+
+const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Runs a request. The path is logged as its pattern, without ids or query: a socket's query holds a key.
+pub(crate) async fn around(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
+    let id = app.ids.uuid().to_string();
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().map_or("", |path| path.as_str()).to_owned();
+    request.extensions_mut().insert(RequestId(id.clone()));
+    let span = tracing::info_span!("request", request.id = %id, http.method = %method, http.route = route);
+    let started = Instant::now();
+    let limit = app.limits.request_timeout;
+    let run = async {
+        let run = AssertUnwindSafe(next.run(request)).catch_unwind();
+        match tokio::time::timeout(limit, run).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(_)) => ApiError::internal("the handler panicked").into_response(),
+            Err(_) => ApiError::unavailable("the request took longer than its time limit").into_response(),
+        }
+    };
+    let mut response = run.instrument(span.clone()).await;
+    let entered = span.enter();
+    let error = response.extensions_mut().remove::<ApiError>();
+    let code = error.as_ref().map(ApiError::code);
+    if let Some(error) = error {
+        if let Some(cause) = error.cause() {
+            tracing::error!(http.status = error.status().as_u16(), error.code = error.code(), cause, "request failed");
+        }
+        response = error.into_reply(&id);
+    }
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(HEADER, value);
+    }
+    let status = response.status();
+    let duration = started.elapsed();
+    metrics::counter!("http_requests_total", "method" => method.to_string(), "route" => route.clone(), "status" => status.as_u16().to_string()).increment(1);
+    metrics::histogram!("http_request_seconds", "route" => route).record(duration.as_secs_f64());
+    let duration_ms = duration.as_secs_f64() * 1000.0;
+    if status == StatusCode::SWITCHING_PROTOCOLS || status.is_success() {
+        tracing::debug!(http.status = status.as_u16(), duration_ms, "request");
+    } else {
+        tracing::info!(http.status = status.as_u16(), error.code = code, duration_ms, "request refused");
+    }
+    drop(entered);
+    response
+}

@@ -1,0 +1,345 @@
+//! Administration: what the command line does, with or without a running server.
+
+use bandstand_domain::handle::{self, UsernameError};
+use bandstand_domain::identity::{Agent, Profile, User, UserRole, user_name};
+use bandstand_store::keys::KeyInfo;
+use bandstand_store::{Reader, StoreError, Writer, identities, keys};
+use bandstand_wire::ids::{IdentityId, IdentityKind, KeyId};
+
+use crate::secret::{ApiKey, KeyKind};
+use crate::service::agents::{DeleteAgentError, DeletedAgent, RegisterError, Registration};
+use crate::state::Services;
+
+/// A user to be added.
+#[derive(Clone, Debug)]
+pub struct NewUser {
+    /// Username, with or without `@`.
+    pub handle: String,
+    /// First name, may be empty.
+    pub first_name: String,
+    /// Last name, may be empty.
+    pub last_name: String,
+    /// E-mail address; `<handle>@localhost` when absent.
+    pub email: Option<String>,
+    /// What the user may do on this server.
+    pub role: UserRole,
+}
+
+/// An agent to be added.
+#[derive(Clone, Debug)]
+pub struct NewAgent {
+    /// The owner's handle; the server's owner when absent.
+    pub owner: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// What it does; a plain sentence is made when absent, since band-sdk refuses an agent without one.
+    pub description: Option<String>,
+    /// Visible to every user.
+    pub is_global: bool,
+}
+
+/// Why an act of administration is refused. The messages are for people.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// The username cannot be used.
+    #[error("the handle {handle:?} cannot be used: it {why}")]
+    Handle {
+        /// What was asked for.
+        handle: String,
+        /// What is wrong.
+        why: UsernameError,
+    },
+    /// The username is taken.
+    #[error("the handle {0:?} has already been taken")]
+    HandleTaken(String),
+    /// The agent's name is empty, too long, or holds something that cannot be stored.
+    #[error("the name {0}")]
+    Name(String),
+    /// The agent's description is too short or too long.
+    #[error("the description {0}")]
+    Description(String),
+    /// The owner has an agent of that name.
+    #[error("{owner} already has an agent named {name:?}")]
+    NameTaken {
+        /// The owner's handle.
+        owner: String,
+        /// The name.
+        name: String,
+    },
+    /// There is no such user, agent or key.
+    #[error("there is no {what} {name:?}")]
+    NotFound {
+        /// `user`, `agent`, `user or agent`, or `key, user or agent`.
+        what: &'static str,
+        /// What was asked for.
+        name: String,
+    },
+    /// There is no user yet.
+    #[error("this server has no owner yet; start it once with `bandstand up`")]
+    NoOwner,
+    /// The agent worked, and `force` was not given.
+    #[error("the agent {0:?} has execution history; add --force to remove it all the same")]
+    HasHistory(String),
+    /// There is no randomness for a key.
+    #[error("no randomness for a key: {0}")]
+    Randomness(getrandom::Error),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Checks a new agent's name as both APIs and the command line take it; returns it trimmed.
+///
+/// # Errors
+/// What is wrong, as a sentence's end: "can't be blank".
+pub fn check_agent_name(name: &str, max: usize) -> Result<String, String> {
+    let name = name.trim();
+    if !bandstand_domain::content::is_visible(name) {
+        return Err("can't be blank".into());
+    }
+    if name.chars().any(char::is_control) {
+        return Err("must not contain control characters".into());
+    }
+    if name.chars().count() > max {
+        return Err(format!("should be at most {max} character(s)"));
+    }
+    Ok(name.to_owned())
+}
+
+/// Checks a new agent's description; returns it trimmed.
+///
+/// # Errors
+/// What is wrong, as a sentence's end.
+pub fn check_agent_description(description: &str, min: usize, max: usize) -> Result<String, String> {
+    let description = description.trim();
+    let length = description.chars().count();
+    if description.contains('\0') {
+        return Err("must not contain the character NUL".into());
+    }
+    if length < min {
+        return Err(format!("should be at least {min} character(s)"));
+    }
+    if length > max {
+        return Err(format!("should be at most {max} character(s)"));
+    }
+    Ok(description.to_owned())
+}
+
+impl Services {
+    /// Makes the server's owner unless there is a user already; `None` then.
+    ///
+    /// # Errors
+    /// [`AdminError`].
+    pub async fn bootstrap_owner(
+        &self,
+        owner_handle: &str,
+        preset: Option<ApiKey>,
+    ) -> Result<Option<(User, ApiKey)>, AdminError> {
+        let first: Option<User> = self
+            .store
+            .read("first_user", |tx| Box::pin(identities::first_user(tx)))
+            .await
+            .map_err(AdminError::Store)?;
+        if first.is_some() {
+            return Ok(None);
+        }
+        let owner = NewUser {
+            handle: owner_handle.to_owned(),
+            first_name: String::new(),
+            last_name: String::new(),
+            email: None,
+            role: UserRole::Admin,
+        };
+        self.add_user_with(owner, preset).await.map(Some)
+    }
+
+    /// Adds a user and makes its key, which is in the answer and nowhere else.
+    ///
+    /// # Errors
+    /// [`AdminError`].
+    pub async fn add_user(&self, new: NewUser) -> Result<(User, ApiKey), AdminError> {
+        self.add_user_with(new, None).await
+    }
+
+    async fn add_user_with(&self, new: NewUser, preset: Option<ApiKey>) -> Result<(User, ApiKey), AdminError> {
+        let handle =
+            handle::username(&new.handle).map_err(|why| AdminError::Handle { handle: new.handle.clone(), why })?;
+        let api_key = match preset {
+            Some(key) => key,
+            None => ApiKey::generate(KeyKind::User, getrandom::fill).map_err(AdminError::Randomness)?,
+        };
+        let (id, key_id, now) = (self.ids.identity(), self.ids.key(), self.clock.now());
+        let (first_name, last_name) = (new.first_name.trim().to_owned(), new.last_name.trim().to_owned());
+        let user = User {
+            profile: Profile {
+                id,
+                kind: IdentityKind::User,
+                name: user_name(&first_name, &last_name, &handle),
+                description: None,
+                handle: handle.clone(),
+            },
+            email: new.email.unwrap_or_else(|| format!("{handle}@localhost")),
+            first_name,
+            last_name,
+            role: new.role,
+            listed_in_directory: false,
+            inserted_at: now,
+            updated_at: now,
+        };
+        let (hash, hint) = (api_key.hash(), api_key.hint());
+        let user = self
+            .store
+            .write("add_user", move |tx| {
+                Box::pin(async move {
+                    if !identities::insert_user(tx, &user).await? {
+                        return Err(AdminError::HandleTaken(user.profile.handle));
+                    }
+                    keys::insert(tx, key_id, id, hash, &hint, now).await?;
+                    Ok(user)
+                })
+            })
+            .await?;
+        Ok((user, api_key))
+    }
+
+    /// All users, oldest first.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn list_users(&self) -> Result<Vec<User>, AdminError> {
+        self.store.read("list_users", |tx| Box::pin(identities::users(tx))).await.map_err(AdminError::Store)
+    }
+
+    /// Adds an agent and makes its key, which is in the answer and nowhere else.
+    ///
+    /// # Errors
+    /// [`AdminError`].
+    pub async fn add_agent(&self, new: NewAgent) -> Result<(Agent, ApiKey), AdminError> {
+        let limits = &self.limits;
+        let name = check_agent_name(&new.name, limits.name_max).map_err(AdminError::Name)?;
+        let description = new.description.unwrap_or_else(|| format!("{name}, an agent on this Bandstand server"));
+        let description = check_agent_description(&description, limits.description_min, limits.description_max)
+            .map_err(AdminError::Description)?;
+        let owner = match new.owner {
+            Some(wanted) => {
+                let folded = handle::folded(&wanted);
+                let found = self.find(folded).await?.filter(|profile| profile.kind == IdentityKind::User);
+                found.ok_or(AdminError::NotFound { what: "user", name: wanted })?
+            }
+            None => {
+                let first: Option<User> = self
+                    .store
+                    .read("first_user", |tx| Box::pin(identities::first_user(tx)))
+                    .await
+                    .map_err(AdminError::Store)?;
+                first.ok_or(AdminError::NoOwner)?.profile
+            }
+        };
+        let registration = Registration { owner: owner.id, name: name.clone(), description, is_global: new.is_global };
+        self.register_agent(registration).await.map_err(|why| match why {
+            RegisterError::NameTaken => AdminError::NameTaken { owner: owner.handle, name },
+            RegisterError::NoOwner => AdminError::NoOwner,
+            RegisterError::Randomness(why) => AdminError::Randomness(why),
+            RegisterError::Store(why) => AdminError::Store(why),
+        })
+    }
+
+    /// All agents, oldest first.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn list_agents(&self) -> Result<Vec<Agent>, AdminError> {
+        self.store.read("list_agents", |tx| Box::pin(identities::agents(tx))).await.map_err(AdminError::Store)
+    }
+
+    /// Removes an agent, named by its id or handle.
+    ///
+    /// # Errors
+    /// [`AdminError`].
+    pub async fn remove_agent(&self, who: &str, force: bool) -> Result<DeletedAgent, AdminError> {
+        let not_found = || AdminError::NotFound { what: "agent", name: who.to_owned() };
+        let profile = self.find(who.to_owned()).await?.filter(|profile| profile.kind == IdentityKind::Agent);
+        let profile = profile.ok_or_else(not_found)?;
+        self.delete_agent(None, profile.id, force).await.map_err(|why| match why {
+            DeleteAgentError::NotFound => not_found(),
+            DeleteAgentError::HasHistory => AdminError::HasHistory(profile.handle),
+            DeleteAgentError::Store(why) => AdminError::Store(why),
+        })
+    }
+
+    /// Gives a user or agent, named by id or handle, a new key and revokes all it had.
+    ///
+    /// # Errors
+    /// [`AdminError`].
+    pub async fn rotate_key(&self, who: &str) -> Result<(Profile, ApiKey), AdminError> {
+        let profile = self.find(who.to_owned()).await?;
+        let profile = profile.ok_or_else(|| AdminError::NotFound { what: "user or agent", name: who.to_owned() })?;
+        let kind = match profile.kind {
+            IdentityKind::User => KeyKind::User,
+            IdentityKind::Agent => KeyKind::Agent,
+        };
+        let api_key = ApiKey::generate(kind, getrandom::fill).map_err(AdminError::Randomness)?;
+        let (id, key_id, now) = (profile.id, self.ids.key(), self.clock.now());
+        let (hash, hint, name) = (api_key.hash(), api_key.hint(), who.to_owned());
+        self.store
+            .write("rotate_key", move |tx: &mut Writer| {
+                Box::pin(async move {
+                    keys::revoke_all(tx, id, now).await?;
+                    if keys::insert(tx, key_id, id, hash, &hint, now).await? {
+                        Ok(())
+                    } else {
+                        Err(AdminError::NotFound { what: "user or agent", name })
+                    }
+                })
+            })
+            .await?;
+        Ok((profile, api_key))
+    }
+
+    /// Revokes one key by its id, or all keys of a user or agent named by id or handle; how many.
+    ///
+    /// # Errors
+    /// [`AdminError`]; a key that is revoked already counts as none.
+    pub async fn revoke_key(&self, what: &str) -> Result<usize, AdminError> {
+        let now = self.clock.now();
+        let not_found = || AdminError::NotFound { what: "key, user or agent", name: what.to_owned() };
+        if let Some(profile) = self.find(what.to_owned()).await? {
+            let id = profile.id;
+            return self
+                .store
+                .write("revoke_keys", move |tx| Box::pin(keys::revoke_all(tx, id, now)))
+                .await
+                .map_err(AdminError::Store);
+        }
+        let key: KeyId = what.trim().parse().map_err(|_| not_found())?;
+        let revoked: bool = self
+            .store
+            .write("revoke_key", move |tx| Box::pin(keys::revoke(tx, key, now)))
+            .await
+            .map_err(AdminError::Store)?;
+        if revoked { Ok(1) } else { Err(not_found()) }
+    }
+
+    /// All keys, oldest first: never the keys themselves.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn list_keys(&self) -> Result<Vec<KeyInfo>, AdminError> {
+        self.store.read("list_keys", |tx| Box::pin(keys::list(tx))).await.map_err(AdminError::Store)
+    }
+
+    /// Somebody, by id or handle.
+    async fn find(&self, who: String) -> Result<Option<Profile>, AdminError> {
+        self.store
+            .read("find_identity", move |tx: &mut Reader| {
+                Box::pin(async move {
+                    match who.trim().parse::<IdentityId>() {
+                        Ok(id) => identities::by_id(tx, id).await,
+                        Err(_) => identities::by_handle(tx, &handle::folded(&who)).await,
+                    }
+                })
+            })
+            .await
+            .map_err(AdminError::Store)
+    }
+}

@@ -1,0 +1,296 @@
+//! Posting messages and events.
+
+use bandstand_domain::content;
+use bandstand_domain::delivery::Delivery;
+use bandstand_domain::event::Event;
+use bandstand_domain::handle;
+use bandstand_domain::membership::Participant;
+use bandstand_domain::mention::{self, MentionError, Requested};
+use bandstand_domain::message::{Mention, Message, MessageKind};
+use bandstand_domain::room::{self, Room, RoomStatus};
+use bandstand_store::deliveries::{self, Place};
+use bandstand_store::messages::{self, NewMessage};
+use bandstand_store::participants::{self, Access};
+use bandstand_store::{Reader, StoreError, Writer, rooms};
+use bandstand_wire::ids::{IdentityKind, MessageId, RoomId};
+
+use crate::auth::Caller;
+use crate::state::Services;
+
+/// A text message as the caller sent it.
+#[derive(Clone, Debug)]
+pub struct PostMessage {
+    /// Where.
+    pub room: RoomId,
+    /// Who.
+    pub caller: Caller,
+    /// The text.
+    pub content: String,
+    /// Whom it mentions.
+    pub mentions: Vec<Requested>,
+    /// How many attachments it names.
+    pub attachments: usize,
+}
+
+/// An event as the caller sent it.
+#[derive(Clone, Debug)]
+pub struct PostEvent {
+    /// Where.
+    pub room: RoomId,
+    /// Who.
+    pub caller: Caller,
+    /// What kind; never text.
+    pub kind: MessageKind,
+    /// The text.
+    pub content: String,
+    /// JSON text.
+    pub metadata: Option<String>,
+    /// The earlier `attention` event that this one resolves.
+    pub resolves: Option<MessageId>,
+}
+
+/// A posted message.
+#[derive(Clone, Debug)]
+pub struct Posted {
+    /// Its id.
+    pub id: MessageId,
+    /// Whom it mentions, resolved.
+    pub mentions: Vec<Mention>,
+}
+
+/// Why a post is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum PostError {
+    /// No such room, or the caller is not in it.
+    #[error("room not found")]
+    RoomNotFound,
+    /// The room is archived or closed.
+    #[error("the room is {}: it can be read but not written to", .0.as_str())]
+    NotActive(RoomStatus),
+    /// The text cannot be posted.
+    #[error("{0}")]
+    Content(&'static str),
+    /// The mentions cannot be resolved.
+    #[error(transparent)]
+    Mention(#[from] MentionError),
+    /// An attachment is not a file of this room.
+    #[error("an attachment is not a file of this room")]
+    UnknownAttachment,
+    /// `resolves` names no earlier attention event of this room.
+    #[error("must be the id of an earlier attention event of this room")]
+    Resolves,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+const BLANK: &str = "can't be blank";
+const NUL: &str = "must not contain the character NUL";
+
+/// Checks what a message may say, before anything is looked up.
+fn check_content(text: &str) -> Result<(), PostError> {
+    let refusal = if !content::is_visible(text) {
+        BLANK
+    } else if text.contains('\0') {
+        NUL
+    } else if text.len() > content::MESSAGE_MAX_BYTES {
+        "should be at most 524288 byte(s)"
+    } else if content::json_bytes(text) > content::MESSAGE_MAX_JSON_BYTES {
+        "should be at most 900000 byte(s) when written as JSON"
+    } else {
+        return Ok(());
+    };
+    Err(PostError::Content(refusal))
+}
+
+fn check_event_content(text: &str) -> Result<(), PostError> {
+    let refusal = if !content::is_visible(text) {
+        BLANK
+    } else if text.contains('\0') {
+        NUL
+    } else if text.chars().count() > content::EVENT_MAX_CHARACTERS {
+        "should be at most 16384 character(s)"
+    } else {
+        return Ok(());
+    };
+    Err(PostError::Content(refusal))
+}
+
+/// The caller's own place in a room that it writes to.
+async fn writable(tx: &mut Reader, caller: Caller, room: RoomId) -> Result<Access, PostError> {
+    let access = participants::access(tx, caller.identity, caller.kind, room).await?;
+    let access = access.filter(|access| access.membership.is_some()).ok_or(PostError::RoomNotFound)?;
+    match access.room.status {
+        RoomStatus::Active => Ok(access),
+        status @ (RoomStatus::Archived | RoomStatus::Closed) => Err(PostError::NotActive(status)),
+    }
+}
+
+/// The participants that a message names, each with its key: found one by one, since a room may have many.
+async fn named(tx: &mut Reader, room_key: i64, requested: &[Requested]) -> Result<Vec<(Participant, i64)>, PostError> {
+    if requested.len() > mention::MENTIONS_MAX {
+        return Err(MentionError::TooMany.into());
+    }
+    let mut found: Vec<(Participant, i64)> = Vec::with_capacity(requested.len());
+    for wanted in requested {
+        let one = match (wanted.id, wanted.handle.as_deref().map(handle::folded)) {
+            (Some(id), _) => participants::one(tx, room_key, id).await?,
+            (None, Some(handle)) if !handle.is_empty() => participants::one_by_handle(tx, room_key, &handle).await?,
+            (None, _) => None,
+        };
+        if let Some(one) = one
+            && !found.iter().any(|(known, _)| known.profile.id == one.0.profile.id)
+        {
+            found.push(one);
+        }
+    }
+    Ok(found)
+}
+
+impl Services {
+    /// Posts a text message: stores it with a delivery for each mentioned agent, in one transaction.
+    ///
+    /// # Errors
+    /// [`PostError`]; then nothing is stored.
+    pub async fn post_message(&self, post: PostMessage) -> Result<Posted, PostError> {
+        check_content(&post.content)?;
+        if post.attachments > 0 {
+            return Err(PostError::UnknownAttachment);
+        }
+        let (id, now) = (self.ids.message(), self.clock.now());
+        self.store
+            .write("post_message", move |tx| {
+                Box::pin(async move {
+                    let advanced = rooms::advance(tx, post.room).await?.ok_or(PostError::RoomNotFound)?;
+                    let access = writable(tx, post.caller, post.room).await?;
+                    let named = named(tx, access.room_key, &post.mentions).await?;
+                    let (present, keys): (Vec<Participant>, Vec<i64>) = named.into_iter().unzip();
+                    let mentions = mention::resolve(post.caller.identity, &present, &post.mentions)?;
+                    let content = mention::normalize(&post.content, &mentions);
+                    let at = rooms::message_posted(tx, access.room_key, MessageKind::Text, now).await?;
+                    messages::insert(
+                        tx,
+                        &NewMessage {
+                            room_key: access.room_key,
+                            sequence: advanced.sequence,
+                            id,
+                            kind: MessageKind::Text,
+                            sender_key: access.member_key,
+                            content: &content,
+                            mentions: &mentions,
+                            metadata: None,
+                            at,
+                        },
+                    )
+                    .await?;
+                    for recipient in mention::recipients(&present, &mentions) {
+                        let place = present.iter().position(|one| one.profile.id == recipient.profile.id);
+                        if let Some(member_key) = place.and_then(|place| keys.get(place)) {
+                            let place = Place {
+                                room_key: access.room_key,
+                                sequence: advanced.sequence,
+                                member_key: *member_key,
+                            };
+                            deliveries::insert(tx, place, at).await?;
+                        }
+                    }
+                    count_sent(tx, &access).await?;
+                    title_from(tx, &access, &content).await?;
+                    tx.emit(Event::MessageCreated {
+                        message: Message {
+                            id,
+                            room: post.room,
+                            sequence: advanced.sequence,
+                            kind: MessageKind::Text,
+                            sender: access.member,
+                            content,
+                            mentions: mentions.clone(),
+                            metadata: None,
+                            deliveries: Vec::<Delivery>::new(),
+                            inserted_at: at,
+                            updated_at: at,
+                        },
+                    });
+                    Ok(Posted { id, mentions })
+                })
+            })
+            .await
+    }
+
+    /// Posts an event: a record of what an agent does, heard by people only.
+    ///
+    /// # Errors
+    /// [`PostError`]; then nothing is stored.
+    pub async fn post_event(&self, post: PostEvent) -> Result<MessageId, PostError> {
+        check_event_content(&post.content)?;
+        let (id, now) = (self.ids.message(), self.clock.now());
+        self.store
+            .write("post_event", move |tx| {
+                Box::pin(async move {
+                    let advanced = rooms::advance(tx, post.room).await?.ok_or(PostError::RoomNotFound)?;
+                    let access = writable(tx, post.caller, post.room).await?;
+                    if let Some(earlier) = post.resolves {
+                        let kind = messages::kind_of(tx, access.room_key, earlier).await?;
+                        if kind != Some(MessageKind::Attention) {
+                            return Err(PostError::Resolves);
+                        }
+                    }
+                    let at = rooms::message_posted(tx, access.room_key, post.kind, now).await?;
+                    messages::insert(
+                        tx,
+                        &NewMessage {
+                            room_key: access.room_key,
+                            sequence: advanced.sequence,
+                            id,
+                            kind: post.kind,
+                            sender_key: access.member_key,
+                            content: &post.content,
+                            mentions: &[],
+                            metadata: post.metadata.as_deref(),
+                            at,
+                        },
+                    )
+                    .await?;
+                    count_sent(tx, &access).await?;
+                    tx.emit(Event::EventCreated {
+                        message: Message {
+                            id,
+                            room: post.room,
+                            sequence: advanced.sequence,
+                            kind: post.kind,
+                            sender: access.member,
+                            content: post.content,
+                            mentions: Vec::new(),
+                            metadata: post.metadata,
+                            deliveries: Vec::new(),
+                            inserted_at: at,
+                            updated_at: at,
+                        },
+                    });
+                    Ok(id)
+                })
+            })
+            .await
+    }
+}
+
+/// An agent's context counts what it sent; people have no context.
+async fn count_sent(tx: &mut Writer, access: &Access) -> Result<(), StoreError> {
+    match access.member.kind {
+        IdentityKind::Agent => participants::tally_sent(tx, access.room_key, access.member_key).await,
+        IdentityKind::User => Ok(()),
+    }
+}
+
+/// The first text names an untitled room.
+async fn title_from(tx: &mut Writer, access: &Access, content: &str) -> Result<(), StoreError> {
+    if access.room.title.is_some() {
+        return Ok(());
+    }
+    let Some(title) = room::automatic_title(content) else { return Ok(()) };
+    if rooms::name_untitled(tx, access.room_key, &title).await? {
+        let users = participants::readers(tx, access.room_key).await?;
+        tx.emit(Event::RoomUpdated { room: Room { title: Some(title), ..access.room.clone() }, users });
+    }
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! Limits that an operator may change. The command line fills them from flags, environment and file.
+
+use std::time::Duration;
+
+/// What is refused for being too large, too many or too slow. Each field's default is [`Limits::default`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// Largest request body, in bytes.
+    pub body_bytes: usize,
+    /// Longest time for one request, from its last header to its reply.
+    pub request_timeout: Duration,
+    /// Shortest description of an agent, in characters.
+    pub description_min: usize,
+    /// Longest description of an agent, in characters.
+    pub description_max: usize,
+    /// Longest name of an agent, in characters.
+    pub name_max: usize,
+    /// Participants a room may have.
+    pub room_participants: usize,
+    /// Largest frame that a client may send on a socket, in bytes.
+    pub frame_bytes: usize,
+    /// A socket that sends nothing for so long is closed with 1001.
+    pub socket_idle: Duration,
+    /// Topics that one socket may join.
+    pub socket_topics: usize,
+    /// Frames that may wait for one socket; one more closes it with 1012, and the client recovers by `/next`.
+    pub socket_queue: usize,
+    /// Bytes that may wait for one socket; one more closes it with 1012.
+    pub socket_queue_bytes: usize,
+    /// Refused or accepted upgrades a second for one key; more get 429 with `retry_after`.
+    pub upgrades_per_second: u32,
+    /// An activity report counts for so long.
+    pub activity_ttl: Duration,
+    /// `delivered` marks are written at least so often while there are any.
+    pub delivered_every: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 4 * 1024 * 1024,
+            request_timeout: Duration::from_secs(30),
+            description_min: 10,
+            description_max: 2000,
+            name_max: 100,
+            room_participants: 1000,
+            frame_bytes: 64 * 1024,
+            socket_idle: Duration::from_secs(60),
+            socket_topics: 10_000,
+            socket_queue: 1024,
+            socket_queue_bytes: 8 * 1024 * 1024,
+            upgrades_per_second: 50,
+            activity_ttl: Duration::from_secs(10),
+            delivered_every: Duration::from_millis(50),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Who is connected: every identity's connections, the channels about itself, and an agent's live connection.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bandstand_wire::ids::{IdentityId, IdentityKind, KeyId};
+use bandstand_wire::phoenix::Topic;
+
+use super::channel::{SocketHandle, Subscriber};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Directory {
+    entries: HashMap<IdentityId, Entry>,
+    sockets: usize,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    sockets: Vec<Arc<SocketHandle>>,
+    /// Channels about the identity itself: its rooms, contacts, control.
+    own: Vec<Subscriber>,
+}
+
+impl Entry {
+    /// The `agent_control` channel of the agent's live connection. Without that channel a connection is only a
+    /// visitor: an error probe, or a client that knows no control.
+    fn live(&self) -> Option<&Subscriber> {
+        self.own.iter().find(|subscriber| matches!(subscriber.channel.topic, Topic::AgentControl(_)))
+    }
+}
+
+impl Directory {
+    /// A connection begins; whether it is the identity's first.
+    pub(crate) fn add(&mut self, socket: Arc<SocketHandle>) -> bool {
+        let entry = self.entries.entry(socket.caller.identity).or_default();
+        let first = entry.sockets.is_empty();
+        entry.sockets.push(socket);
+        self.sockets += 1;
+        first
+    }
+
+    /// A connection ends, with all its channels about itself; whether it was the identity's last.
+    pub(crate) fn remove(&mut self, socket: &SocketHandle) -> bool {
+        let Some(entry) = self.entries.get_mut(&socket.caller.identity) else { return false };
+        let before = entry.sockets.len();
+        entry.sockets.retain(|other| other.id != socket.id);
+        entry.own.retain(|subscriber| subscriber.socket.id != socket.id);
+        self.sockets -= before - entry.sockets.len();
+        let last = entry.sockets.is_empty();
+        if last {
+            self.entries.remove(&socket.caller.identity);
+        }
+        last
+    }
+
+    /// Connections, of everybody.
+    pub(crate) fn len(&self) -> usize {
+        self.sockets
+    }
+
+    /// Whether somebody is connected.
+    pub(crate) fn is_online(&self, id: IdentityId) -> bool {
+        self.entries.contains_key(&id)
+    }
+
+    /// Whether an agent has a live connection, one that `on_conflict=reject` gives way to.
+    pub(crate) fn is_live(&self, agent: IdentityId) -> bool {
+        self.entries.get(&agent).is_some_and(|entry| entry.live().is_some())
+    }
+
+    /// A channel about the connection's own identity begins.
+    pub(crate) fn subscribe(&mut self, subscriber: Subscriber) {
+        self.entries.entry(subscriber.socket.caller.identity).or_default().own.push(subscriber);
+    }
+
+    /// Such a channel ends.
+    pub(crate) fn unsubscribe(&mut self, subscriber: &Subscriber) {
+        if let Some(entry) = self.entries.get_mut(&subscriber.socket.caller.identity) {
+            entry.own.retain(|other| other.channel.id != subscriber.channel.id);
+        }
+    }
+
+    /// Makes the connection the agent's live one by its `agent_control` channel, and returns the channel that it takes
+    /// the place of. With `give_way` it does nothing when there is another one.
+    ///
+    /// # Errors
+    /// [`Conflict`]: there is another one, and `give_way` was asked for.
+    pub(crate) fn take_over(&mut self, newer: Subscriber, give_way: bool) -> Result<Option<Subscriber>, Conflict> {
+        let entry = self.entries.entry(newer.socket.caller.identity).or_default();
+        let older = entry.live().filter(|older| older.socket.id != newer.socket.id).cloned();
+        if older.is_some() && give_way {
+            return Err(Conflict);
+        }
+        entry.own.retain(|other| !matches!(other.channel.topic, Topic::AgentControl(_)));
+        entry.own.push(newer);
+        Ok(older)
+    }
+
+    /// The channels on which somebody hears of the rooms that it enters and leaves.
+    pub(crate) fn rooms_channels(&self, id: IdentityId) -> impl Iterator<Item = &Subscriber> {
+        let own = self.entries.get(&id).map(|entry| entry.own.as_slice()).unwrap_or_default();
+        own.iter().filter(|subscriber| matches!(subscriber.channel.topic, Topic::AgentRooms(_) | Topic::UserRooms(_)))
+    }
+
+    /// Every connection.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<SocketHandle>> {
+        self.entries.values().flat_map(|entry| &entry.sockets)
+    }
+
+    /// Somebody's connections.
+    pub(crate) fn of(&self, id: IdentityId) -> impl Iterator<Item = &Arc<SocketHandle>> {
+        self.entries.get(&id).into_iter().flat_map(|entry| &entry.sockets)
+    }
+
+    /// Connections that were opened with this key. A walk over all: revoking is rare, and an index would cost every
+    /// connection.
+    pub(crate) fn with_key(&self, key: KeyId) -> impl Iterator<Item = &Arc<SocketHandle>> {
+        self.all().filter(move |socket| socket.caller.key == key)
+    }
+}
+
+/// Another connection of the agent is live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Conflict;
+
+/// Whether a topic about an identity is about this one.
+pub(crate) fn is_own(topic: &Topic, identity: IdentityId, kind: IdentityKind) -> bool {
+    match *topic {
+        Topic::AgentControl(id) | Topic::AgentRooms(id) | Topic::AgentContacts(id) => {
+            kind == IdentityKind::Agent && id == identity
+        }
+        Topic::UserRooms(id) | Topic::UserContacts(id) | Topic::Tasks(id) => {
+            kind == IdentityKind::User && id == identity
+        }
+        Topic::ChatRoom(_) | Topic::RoomParticipants(_) | Topic::RoomActivity(_) | Topic::RoomTasks(_) => false,
+    }
+}

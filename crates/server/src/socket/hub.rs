@@ -1,0 +1,266 @@
+//! The handle to everything live: connections, subscriptions, presence, activity. The store announces commits to it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bandstand_domain::clock::Clock;
+use bandstand_domain::identity::Profile;
+use bandstand_store::{Commit, CommitSink};
+use bandstand_wire::ids::{IdentityId, KeyId, RoomId};
+use bandstand_wire::phoenix::{Ref, Topic, close_code};
+use bandstand_wire::push::{Supersede, WorkingAgent, event};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use super::activity::{self, ActivityDetail};
+use super::audience;
+use super::channel::{Channel, SocketHandle, Subscriber};
+use super::closing::Closing;
+use super::directory::{Conflict, Directory};
+use super::fanout::{self, Notice};
+use super::locked;
+use super::outbound::{Item, Outbound};
+use super::rooms::Rooms;
+use super::throttle::Throttle;
+use crate::auth::Caller;
+use crate::settings::Limits;
+
+/// Why a connection is closed when the server stops.
+const RESTART: Closing = Closing { code: close_code::RESTART, reason: "service restart" };
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct Hub {
+    shared: Arc<Shared>,
+    /// To the fan-out task, which ends when the last of these is gone.
+    notices: mpsc::UnboundedSender<Notice>,
+}
+
+/// What the hub and its fan-out task share.
+pub(crate) struct Shared {
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) rooms: Rooms,
+    pub(crate) directory: Mutex<Directory>,
+    throttle: Mutex<Throttle>,
+    /// Whether any agent may be at work, so that an idle server need not look for reports that expire.
+    working: AtomicBool,
+    draining: AtomicBool,
+    /// Numbers connections and channels.
+    numbers: AtomicU64,
+    connections: TaskTracker,
+}
+
+impl Shared {
+    /// Ends what lasts only for a while.
+    pub(crate) fn expire(&self, now: Instant) {
+        locked(&self.throttle).tidy(now);
+        if !self.working.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        self.rooms.for_each(|_, room| {
+            if activity::expire(&mut room.working, now) {
+                activity::announce(room);
+            }
+            if !room.working.is_empty() {
+                self.working.store(true, Ordering::Relaxed);
+            }
+        });
+    }
+}
+
+impl CommitSink for Hub {
+    fn publish(&self, commits: Vec<Commit>) {
+        // The task is gone only with the runtime, and then nobody is connected.
+        let _ = self.notices.send(Notice::Commits(commits));
+    }
+}
+
+impl Hub {
+    /// Starts the fan-out task, so it must be called within a Tokio runtime. The task ends with the last clone.
+    pub fn new(limits: Arc<Limits>, clock: Arc<dyn Clock>) -> Self {
+        let shared = Arc::new(Shared {
+            limits,
+            clock,
+            rooms: Rooms::new(),
+            directory: Mutex::default(),
+            throttle: Mutex::default(),
+            working: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
+            numbers: AtomicU64::new(1),
+            connections: TaskTracker::new(),
+        });
+        let (notices, taken) = mpsc::unbounded_channel();
+        tokio::spawn(fanout::run(Arc::clone(&shared), taken));
+        Self { shared, notices }
+    }
+
+    /// Whether somebody has a live connection.
+    pub fn is_online(&self, id: IdentityId) -> bool {
+        locked(&self.shared.directory).is_online(id)
+    }
+
+    /// How many connections there are.
+    pub fn sockets(&self) -> usize {
+        locked(&self.shared.directory).len()
+    }
+
+    /// An agent says that it works in a room, or no longer does. A report that is not repeated expires.
+    pub fn report_activity(&self, room: RoomId, agent: &Profile, working: bool, detail: Option<ActivityDetail>) {
+        let report = |state: &mut super::rooms::Room| {
+            let changed = if working {
+                let expires = Instant::now() + self.shared.limits.activity_ttl;
+                activity::begin(&mut state.working, agent, detail, self.shared.clock.now(), expires)
+            } else {
+                activity::end(&mut state.working, agent.id)
+            };
+            if changed {
+                activity::announce(state);
+            }
+        };
+        if working {
+            self.shared.rooms.with_any(room, report);
+            self.shared.working.store(true, Ordering::Relaxed);
+        } else {
+            self.shared.rooms.with(room, report);
+        }
+    }
+
+    /// Who works in a room just now.
+    pub fn activity(&self, room: RoomId) -> Vec<WorkingAgent> {
+        let now = Instant::now();
+        let rows = self.shared.rooms.with(room, |state| {
+            if activity::expire(&mut state.working, now) {
+                activity::announce(state);
+            }
+            activity::rows(&state.working)
+        });
+        rows.unwrap_or_default()
+    }
+
+    /// Announces what was committed, writes what is queued and closes every connection with 1012; returns when all are
+    /// gone, or at the deadline. New connections are refused from now on.
+    pub async fn shutdown(&self, deadline: Duration) {
+        let shared = &self.shared;
+        shared.draining.store(true, Ordering::SeqCst);
+        let gone = async {
+            self.announced().await;
+            locked(&shared.directory).all().for_each(|socket| socket.outbound.close(RESTART));
+            shared.connections.close();
+            shared.connections.wait().await;
+        };
+        if tokio::time::timeout(deadline, gone).await.is_err() {
+            tracing::warn!(sockets = self.sockets(), "connections were still open at the deadline");
+        }
+    }
+
+    /// Waits until all that was published before is in the queues of those who hear it.
+    pub(crate) async fn announced(&self) {
+        let (done, announced) = oneshot::channel();
+        if self.notices.send(Notice::Flush(done)).is_ok() {
+            // An error means that the task is gone, and with it whatever it would have announced.
+            let _ = announced.await;
+        }
+    }
+
+    /// Whether the server is stopping.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.shared.draining.load(Ordering::SeqCst)
+    }
+
+    /// Counts a connection as open until the token is dropped; [`Self::shutdown`] waits for it.
+    pub(crate) fn track(&self) -> TaskTrackerToken {
+        self.shared.connections.token()
+    }
+
+    /// Whether a key may open another connection just now.
+    ///
+    /// # Errors
+    /// Whole seconds to wait.
+    pub(crate) fn admit(&self, key: KeyId) -> Result<(), u64> {
+        locked(&self.shared.throttle).take(key, self.shared.limits.upgrades_per_second, Instant::now())
+    }
+
+    /// Whether an agent has a live connection, one that `on_conflict=reject` gives way to.
+    pub(crate) fn is_live(&self, agent: IdentityId) -> bool {
+        locked(&self.shared.directory).is_live(agent)
+    }
+
+    /// A connection begins; also says whether its identity came online by it.
+    pub(crate) fn register(&self, caller: Caller) -> (Arc<SocketHandle>, bool) {
+        let outbound = Outbound::new(&self.shared.limits);
+        let socket = Arc::new(SocketHandle { id: self.number(), caller, outbound });
+        let first = locked(&self.shared.directory).add(Arc::clone(&socket));
+        metrics::gauge!("socket_connections").increment(1);
+        if self.is_draining() {
+            // It may have come after the shutdown went through the list.
+            socket.outbound.close(RESTART);
+        }
+        (socket, first)
+    }
+
+    /// A connection ended; whether its identity went offline by it. Its room channels must be unsubscribed before.
+    pub(crate) fn deregister(&self, socket: &SocketHandle) -> bool {
+        metrics::gauge!("socket_connections").decrement(1);
+        locked(&self.shared.directory).remove(socket)
+    }
+
+    /// A new channel, not yet subscribed.
+    pub(crate) fn channel(&self, topic: Topic, name: &str, join_ref: Ref) -> Arc<Channel> {
+        Arc::new(Channel { id: self.number(), topic, name: name.into(), join_ref })
+    }
+
+    /// From now on the channel hears its topic.
+    pub(crate) fn subscribe(&self, subscriber: Subscriber) {
+        match subscriber.channel.topic.room() {
+            Some(room) => self.shared.rooms.subscribe(room, subscriber),
+            None => locked(&self.shared.directory).subscribe(subscriber),
+        }
+    }
+
+    /// The channel hears nothing more.
+    pub(crate) fn unsubscribe(&self, subscriber: &Subscriber) {
+        match subscriber.channel.topic.room() {
+            Some(room) => self.shared.rooms.unsubscribe(room, subscriber),
+            None => locked(&self.shared.directory).unsubscribe(subscriber),
+        }
+    }
+
+    /// The channel of a room stays, but hears nothing until its identity is added to the room.
+    pub(crate) fn silence(&self, room: RoomId, subscriber: &Subscriber) {
+        self.shared.rooms.silence_channel(room, subscriber);
+    }
+
+    /// Makes a connection the agent's live one by its `agent_control` channel. The older one is told and closed.
+    ///
+    /// # Errors
+    /// [`Conflict`] when there is another one and `give_way` was asked for.
+    pub(crate) fn take_over(&self, newer: Subscriber, give_way: bool) -> Result<(), Conflict> {
+        let agent = newer.socket.caller.identity;
+        let older = locked(&self.shared.directory).take_over(newer, give_way)?;
+        if let Some(Subscriber { socket, channel }) = older {
+            if let Some(payload) = audience::json(&Supersede::new(agent)) {
+                socket.outbound.push(Item::Push { channel, event: event::SUPERSEDE, payload, mark: None });
+            }
+            socket.outbound.close(Closing { code: close_code::NORMAL, reason: "superseded" });
+        }
+        Ok(())
+    }
+
+    /// Tells the fan-out where a room stood when somebody joined it.
+    pub(crate) fn joined(&self, room: RoomId, sequence: i64) {
+        let _ = self.notices.send(Notice::Joined(room, sequence));
+    }
+
+    /// What the parts of this folder share.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    fn number(&self) -> u64 {
+        self.shared.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,161 @@
+//! Puts the running server together, and takes it apart in order.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use bandstand_domain::clock::{Clock, IdSource};
+use bandstand_store::{Commit, CommitSink, Store, StoreError, StoreOptions};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::auth::{Authenticator, Known};
+use crate::health::{self, Draining};
+use crate::http;
+use crate::service::delivered::DeliveredMarks;
+use crate::service::removals::{self, RemovalsWaker};
+use crate::settings::Limits;
+use crate::socket::hub::Hub;
+use crate::state::{AppState, Services};
+
+/// A background job that has not ended by then, because its database hangs, is left behind.
+const JOBS_DEADLINE: Duration = Duration::from_secs(5);
+
+/// What a server is made of.
+pub struct AppOptions {
+    /// How to open the store.
+    pub store: StoreOptions,
+    /// What is refused for being too large or too many.
+    pub limits: Limits,
+    /// Time of day.
+    pub clock: Arc<dyn Clock>,
+    /// Fresh ids.
+    pub ids: Arc<dyn IdSource>,
+}
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A server that is ready to serve.
+pub struct App {
+    state: AppState,
+    draining: Draining,
+    jobs_stop: CancellationToken,
+    jobs: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// Tells everybody who waits for it what was committed: caches first, so that a socket that closes because of a
+/// revoked key cannot come back with it.
+struct Announcer {
+    known: Arc<Known>,
+    hub: Hub,
+}
+
+impl CommitSink for Announcer {
+    fn publish(&self, commits: Vec<Commit>) {
+        for event in commits.iter().flat_map(|commit| &commit.events) {
+            self.known.observe(event);
+        }
+        self.hub.publish(commits);
+    }
+}
+
+/// Nobody waits: for administration without a running server.
+struct Silence;
+
+impl CommitSink for Silence {
+    fn publish(&self, _: Vec<Commit>) {}
+}
+
+/// The use cases alone, without sockets and HTTP; refused while a server runs on the same data.
+///
+/// # Errors
+/// When the store cannot be opened.
+pub async fn services_only(options: AppOptions) -> Result<Services, StartError> {
+    let AppOptions { store, limits, clock, ids } = options;
+    let store = Store::open(store, Arc::new(Silence)).await?;
+    // What a removal leaves to be done is in the database: the next server goes on with it.
+    Ok(Services { store, clock, ids, limits: Arc::new(limits), removals: RemovalsWaker::default() })
+}
+
+impl App {
+    /// Opens the store and builds everything above it.
+    ///
+    /// # Errors
+    /// When the store cannot be opened; for example because another server owns the data.
+    pub async fn start(options: AppOptions) -> Result<Self, StartError> {
+        let AppOptions { store, limits, clock, ids } = options;
+        let limits = Arc::new(limits);
+        let hub = Hub::new(Arc::clone(&limits), Arc::clone(&clock));
+        let known = Arc::new(Known::default());
+        let announcer = Announcer { known: Arc::clone(&known), hub: hub.clone() };
+        let store = Store::open(store, Arc::new(announcer)).await?;
+        let auth = Authenticator::new(store.clone(), known);
+        let services = Services { store, clock, ids, limits, removals: RemovalsWaker::default() };
+        let jobs_stop = CancellationToken::new();
+        let (delivered, marks) = DeliveredMarks::start(services.clone(), jobs_stop.clone());
+        let removals = removals::start(services.clone(), jobs_stop.clone());
+        Ok(Self {
+            state: AppState { services, hub, auth, delivered },
+            draining: Draining::default(),
+            jobs_stop,
+            jobs: Mutex::new(vec![marks, removals]),
+        })
+    }
+
+    /// What handlers share.
+    pub fn state(&self) -> &AppState {
+        &self.state
+    }
+
+    /// Whether it is going down.
+    pub fn draining(&self) -> &Draining {
+        &self.draining
+    }
+
+    /// All routes: both APIs, the socket, `/healthz` and `/readyz`.
+    pub fn router(&self) -> Router {
+        http::router(self.state.clone()).merge(health::routes(self.state.store.clone(), self.draining.clone()))
+    }
+
+    /// From now on `/readyz` says no.
+    pub fn begin_drain(&self) {
+        self.draining.begin();
+    }
+
+    /// Closes all sockets with 1012.
+    pub async fn close_sockets(&self, deadline: Instant) {
+        self.state.hub.shutdown(deadline.saturating_duration_since(Instant::now())).await;
+    }
+
+    /// Ends the background jobs with what they still have to write, and closes the store.
+    pub async fn close_store(&self) {
+        self.jobs_stop.cancel();
+        let jobs = std::mem::take(&mut *self.jobs.lock().unwrap_or_else(PoisonError::into_inner));
+        for mut job in jobs {
+            match timeout(JOBS_DEADLINE, &mut job).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::error!(%error, "a background job failed"),
+                Err(_) => {
+                    // What it would still have written may be lost in a crash as well.
+                    tracing::warn!("a background job did not end in time");
+                    job.abort();
+                }
+            }
+        }
+        self.state.store.close().await;
+    }
+
+    /// Everything in order: sockets, marks, store. For a caller that does not use [`crate::serve::serve`].
+    pub async fn shutdown(&self, deadline: Instant) {
+        self.begin_drain();
+        self.close_sockets(deadline).await;
+        self.close_store().await;
+    }
+}

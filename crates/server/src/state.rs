@@ -1,0 +1,49 @@
+//! What handlers, channels and background jobs share: built once at start, cheap to clone.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use bandstand_domain::clock::{Clock, IdSource};
+use bandstand_store::Store;
+
+use crate::auth::Authenticator;
+use crate::service::delivered::DeliveredMarks;
+use crate::service::removals::RemovalsWaker;
+use crate::settings::Limits;
+use crate::socket::hub::Hub;
+
+/// What a use case needs: durable state, time, ids and limits. The command line builds it without a server, too.
+#[derive(Clone)]
+pub struct Services {
+    /// Durable state.
+    pub store: Store,
+    /// Time of day.
+    pub clock: Arc<dyn Clock>,
+    /// Fresh ids.
+    pub ids: Arc<dyn IdSource>,
+    /// What is refused for being too large or too many.
+    pub limits: Arc<Limits>,
+    /// Wakes the job that ends the deliveries of removed participants.
+    pub removals: RemovalsWaker,
+}
+
+/// The running server's parts.
+#[derive(Clone)]
+pub struct AppState {
+    /// The use cases.
+    pub services: Services,
+    /// Live sockets, presence and activity.
+    pub hub: Hub,
+    /// Who a key belongs to.
+    pub auth: Authenticator,
+    /// Batches the `delivered` marks of pushed messages.
+    pub delivered: DeliveredMarks,
+}
+
+impl Deref for AppState {
+    type Target = Services;
+
+    fn deref(&self) -> &Services {
+        &self.services
+    }
+}
