@@ -1,0 +1,19 @@
+//! Log lines on standard error; standard output is for answers.
+
+use std::io::{self, IsTerminal};
+
+use anyhow::anyhow;
+use tracing_subscriber::EnvFilter;
+
+use crate::settings::{LogFormat, Settings};
+
+/// Starts logging as the settings say.
+pub(crate) fn init(settings: &Settings) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(&settings.log_level)?;
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let started = match settings.log_format {
+        LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).try_init(),
+        LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).try_init(),
+    };
+    started.map_err(|error| anyhow!("cannot start logging: {error}"))
+}

@@ -1,0 +1,40 @@
+//! `bandstand`: the server and its administration on the command line.
+
+mod admin;
+mod cli;
+mod commands;
+mod doctor;
+mod logging;
+mod output;
+mod settings;
+mod sys;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command, ConfigCommand};
+use crate::output::{Failure, report};
+
+/// The environment of this process.
+fn environment(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let json = cli.command.wants_json();
+    run(cli).unwrap_or_else(|failure| report(&failure, json))
+}
+
+fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    match cli.command {
+        Command::Up(flags) => commands::up::run(&flags.0),
+        Command::User { command } => commands::user::run(command),
+        Command::Agent { command } => commands::agent::run(command),
+        Command::Key { command } => commands::key::run(command),
+        Command::Config { command: ConfigCommand::Print(arguments) } => commands::config::print(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
+    }
+}

@@ -1,0 +1,367 @@
+//! The one table of settings: flags, environment names, the file's keys, help and `config print` all follow from it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Settings;
+use super::value::{Bytes, Value};
+
+/// One setting.
+pub(crate) struct Setting {
+    /// The key in the file. The flag is the same with dashes, the environment variable the same in capitals.
+    pub(crate) name: &'static str,
+    /// The heading that it stands under.
+    pub(crate) group: &'static str,
+    /// What it is for.
+    pub(crate) doc: &'static str,
+    /// The smallest value, written like a value; empty when there is none.
+    least: &'static str,
+    at: &'static (dyn Access + Sync),
+}
+
+impl Setting {
+    /// `--socket-idle`
+    pub(crate) fn flag(&self) -> String {
+        format!("--{}", self.long())
+    }
+
+    /// The flag without its dashes.
+    pub(crate) fn long(&self) -> String {
+        self.name.replace('_', "-")
+    }
+
+    /// `BANDSTAND_SOCKET_IDLE`
+    pub(crate) fn environment(&self) -> String {
+        format!("BANDSTAND_{}", self.name.to_uppercase())
+    }
+
+    /// What to write, for help: `ADDR:PORT`.
+    pub(crate) fn form(&self) -> &'static str {
+        self.at.form()
+    }
+
+    /// Whether the flag may stand without a value.
+    pub(crate) fn is_switch(&self) -> bool {
+        self.at.form() == bool::FORM
+    }
+
+    /// Sets it from text, or says what is wrong.
+    pub(crate) fn set(&self, settings: &mut Settings, text: &str) -> Result<(), String> {
+        let checked = match self.name {
+            "log_level" => check_log_level(text),
+            "public_url" => check_url(text),
+            _ => Ok(()),
+        };
+        checked.and_then(|()| self.at.set(settings, text, self.least))
+    }
+
+    /// Its value as text, passwords cut out; `None` when it is not set.
+    pub(crate) fn text(&self, settings: &Settings) -> Option<String> {
+        self.at.text(&mut settings.clone())
+    }
+
+    /// Its value as TOML, passwords cut out; `None` when it is not set.
+    pub(crate) fn toml(&self, settings: &Settings) -> Option<String> {
+        let text = self.text(settings)?;
+        Some(if self.at.bare() { text } else { toml::Value::String(text).to_string() })
+    }
+}
+
+fn check_log_level(text: &str) -> Result<(), String> {
+    let parsed = tracing_subscriber::EnvFilter::try_new(text);
+    parsed.map(drop).map_err(|_| format!("{text:?} is no log level; write error, warn, info, debug or trace"))
+}
+
+fn check_url(text: &str) -> Result<(), String> {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    match host {
+        Some(host) if !host.is_empty() && !host.ends_with('/') => Ok(()),
+        _ => Err(format!("{text:?} must be http://HOST or https://HOST, without a slash at its end")),
+    }
+}
+
+/// Reads and writes one field, whatever its type.
+trait Access {
+    fn form(&self) -> &'static str;
+    fn bare(&self) -> bool;
+    fn set(&self, settings: &mut Settings, text: &str, least: &str) -> Result<(), String>;
+    fn text(&self, settings: &mut Settings) -> Option<String>;
+}
+
+/// A field that is read and written in the way of its type.
+struct At<T>(fn(&mut Settings) -> &mut T);
+
+/// A field that is a number of bytes.
+struct BytesAt(fn(&mut Settings) -> &mut usize);
+
+fn read<T: Value>(text: &str, least: &str) -> Result<T, String> {
+    let value = T::read(text)?;
+    match T::read(least) {
+        Ok(smallest) if !least.is_empty() && value < smallest => Err(format!("{text} is too small; at least {least}")),
+        _ => Ok(value),
+    }
+}
+
+impl<T: Value> Access for At<T> {
+    fn form(&self) -> &'static str {
+        T::FORM
+    }
+
+    fn bare(&self) -> bool {
+        T::BARE
+    }
+
+    fn set(&self, settings: &mut Settings, text: &str, least: &str) -> Result<(), String> {
+        *(self.0)(settings) = read(text, least)?;
+        Ok(())
+    }
+
+    fn text(&self, settings: &mut Settings) -> Option<String> {
+        (self.0)(settings).write()
+    }
+}
+
+impl Access for BytesAt {
+    fn form(&self) -> &'static str {
+        Bytes::FORM
+    }
+
+    fn bare(&self) -> bool {
+        Bytes::BARE
+    }
+
+    fn set(&self, settings: &mut Settings, text: &str, least: &str) -> Result<(), String> {
+        *(self.0)(settings) = read::<Bytes>(text, least)?.0;
+        Ok(())
+    }
+
+    fn text(&self, settings: &mut Settings) -> Option<String> {
+        Bytes(*(self.0)(settings)).write()
+    }
+}
+
+const LISTENING: &str = "Listening";
+const DATA: &str = "Data";
+const LOGS: &str = "Logs";
+const REQUESTS: &str = "Requests";
+const ROOMS: &str = "Agents and rooms";
+const SOCKETS: &str = "Sockets";
+
+/// All settings, in the order in which they are printed.
+pub(crate) static TABLE: &[Setting] = &[
+    Setting {
+        name: "listen",
+        group: LISTENING,
+        doc: "Address and port to serve on. Port 0 takes a free one, which is printed. Beyond this machine it needs \
+              tls_cert and tls_key, or behind_proxy.",
+        least: "",
+        at: &At(|s| &mut s.listen),
+    },
+    Setting {
+        name: "public_url",
+        group: LISTENING,
+        doc: "The address under which clients reach the server when it differs from listen, such as \
+              https://band.example.org. It is only printed, in what `up` and `agent add` say to do next.",
+        least: "",
+        at: &At::<Option<String>>(|s| &mut s.public_url),
+    },
+    Setting {
+        name: "tls_cert",
+        group: LISTENING,
+        doc: "Certificate chain, a PEM file. Read at start; restart after renewing it.",
+        least: "",
+        at: &At::<Option<PathBuf>>(|s| &mut s.tls_cert),
+    },
+    Setting {
+        name: "tls_key",
+        group: LISTENING,
+        doc: "The certificate's private key, a PEM file.",
+        least: "",
+        at: &At::<Option<PathBuf>>(|s| &mut s.tls_key),
+    },
+    Setting {
+        name: "behind_proxy",
+        group: LISTENING,
+        doc: "A proxy in front of the server does TLS: serve unencrypted beyond this machine.",
+        least: "",
+        at: &At(|s| &mut s.behind_proxy),
+    },
+    Setting {
+        name: "drain_deadline",
+        group: LISTENING,
+        doc: "After SIGTERM or SIGINT, requests in flight may take so long; then connections are cut. A second signal \
+              cuts at once.",
+        least: "1s",
+        at: &At::<Duration>(|s| &mut s.drain_deadline),
+    },
+    Setting {
+        name: "metrics_listen",
+        group: LISTENING,
+        doc: "Address and port for Prometheus to fetch /metrics from. Off unless set. No key is asked for: keep it \
+              on a private network.",
+        least: "",
+        at: &At(|s| &mut s.metrics_listen),
+    },
+    Setting {
+        name: "data",
+        group: DATA,
+        doc: "The data folder: database, lock and admin socket. One server owns it.",
+        least: "",
+        at: &At(|s| &mut s.data),
+    },
+    Setting {
+        name: "database",
+        group: DATA,
+        doc: "A PostgreSQL database, postgres://USER:PASSWORD@HOST/DATABASE. Unless set, the data is in an embedded \
+              database in the data folder.",
+        least: "",
+        at: &At(|s| &mut s.database),
+    },
+    Setting {
+        name: "owner_handle",
+        group: DATA,
+        doc: "The handle of the owner, who is created on the first start.",
+        least: "",
+        at: &At(|s| &mut s.owner_handle),
+    },
+    Setting {
+        name: "readers",
+        group: DATA,
+        doc: "Embedded database: threads that read.",
+        least: "1",
+        at: &At::<usize>(|s| &mut s.readers),
+    },
+    Setting {
+        name: "postgres_connections",
+        group: DATA,
+        doc: "PostgreSQL: connections of the pool.",
+        least: "2",
+        at: &At::<usize>(|s| &mut s.postgres_connections),
+    },
+    Setting {
+        name: "store_queue",
+        group: DATA,
+        doc: "Operations that may wait for the database; one more is answered 503.",
+        least: "1",
+        at: &At::<usize>(|s| &mut s.store_queue),
+    },
+    Setting {
+        name: "slow_operation",
+        group: DATA,
+        doc: "A database operation that takes longer is logged with its name.",
+        least: "1ms",
+        at: &At::<Duration>(|s| &mut s.slow_operation),
+    },
+    Setting {
+        name: "log_format",
+        group: LOGS,
+        doc: "How log lines on standard error look: text for people, json for programs.",
+        least: "",
+        at: &At(|s| &mut s.log_format),
+    },
+    Setting {
+        name: "log_level",
+        group: LOGS,
+        doc: "What is logged: error, warn, info, debug or trace; per part as in info,bandstand_store=debug.",
+        least: "",
+        at: &At::<String>(|s| &mut s.log_level),
+    },
+    Setting {
+        name: "body_bytes",
+        group: REQUESTS,
+        doc: "Largest request body.",
+        least: "1KiB",
+        at: &BytesAt(|s| &mut s.limits.body_bytes),
+    },
+    Setting {
+        name: "request_timeout",
+        group: REQUESTS,
+        doc: "Longest time for one request, from its last header to its reply.",
+        least: "1s",
+        at: &At::<Duration>(|s| &mut s.limits.request_timeout),
+    },
+    Setting {
+        name: "description_min",
+        group: ROOMS,
+        doc: "Shortest description of an agent, in characters.",
+        least: "1",
+        at: &At::<usize>(|s| &mut s.limits.description_min),
+    },
+    Setting {
+        name: "description_max",
+        group: ROOMS,
+        doc: "Longest description of an agent, in characters.",
+        least: "1",
+        at: &At::<usize>(|s| &mut s.limits.description_max),
+    },
+    Setting {
+        name: "name_max",
+        group: ROOMS,
+        doc: "Longest name of an agent, in characters.",
+        least: "1",
+        at: &At::<usize>(|s| &mut s.limits.name_max),
+    },
+    Setting {
+        name: "room_participants",
+        group: ROOMS,
+        doc: "Participants that a room may have.",
+        least: "2",
+        at: &At::<usize>(|s| &mut s.limits.room_participants),
+    },
+    Setting {
+        name: "frame_bytes",
+        group: SOCKETS,
+        doc: "Largest frame that a client may send on a socket.",
+        least: "1KiB",
+        at: &BytesAt(|s| &mut s.limits.frame_bytes),
+    },
+    Setting {
+        name: "socket_idle",
+        group: SOCKETS,
+        doc: "A socket that sends nothing for so long, not even a heartbeat, is closed with 1001.",
+        least: "1s",
+        at: &At::<Duration>(|s| &mut s.limits.socket_idle),
+    },
+    Setting {
+        name: "socket_topics",
+        group: SOCKETS,
+        doc: "Topics that one socket may join.",
+        least: "1",
+        at: &At::<usize>(|s| &mut s.limits.socket_topics),
+    },
+    Setting {
+        name: "socket_queue",
+        group: SOCKETS,
+        doc: "Frames that may wait for one slow socket; one more closes it with 1012, and its client catches up.",
+        least: "1",
+        at: &At::<usize>(|s| &mut s.limits.socket_queue),
+    },
+    Setting {
+        name: "socket_queue_bytes",
+        group: SOCKETS,
+        doc: "Bytes that may wait for one slow socket; one more closes it with 1012.",
+        least: "64KiB",
+        at: &BytesAt(|s| &mut s.limits.socket_queue_bytes),
+    },
+    Setting {
+        name: "upgrades_per_second",
+        group: SOCKETS,
+        doc: "Socket upgrades a second for one key, accepted or not; more get 429.",
+        least: "1",
+        at: &At::<u32>(|s| &mut s.limits.upgrades_per_second),
+    },
+    Setting {
+        name: "activity_ttl",
+        group: SOCKETS,
+        doc: "A report that somebody is working or typing counts for so long.",
+        least: "1s",
+        at: &At::<Duration>(|s| &mut s.limits.activity_ttl),
+    },
+    Setting {
+        name: "delivered_every",
+        group: SOCKETS,
+        doc: "Marks of pushed messages as delivered are written at least so often.",
+        least: "1ms",
+        at: &At::<Duration>(|s| &mut s.limits.delivered_every),
+    },
+];

@@ -1,0 +1,36 @@
+//! What the program says about itself.
+
+use crate::program::bandstand;
+
+fn help(arguments: &[&str]) -> String {
+    let said = bandstand().args(arguments).output().unwrap();
+    assert!(said.status.success());
+    String::from_utf8(said.stdout).unwrap()
+}
+
+#[test]
+fn help_texts() {
+    for (name, arguments) in [
+        ("help", &["--help"][..]),
+        ("help_up", &["up", "--help"]),
+        ("help_user_add", &["user", "add", "--help"]),
+        ("help_agent", &["agent", "--help"]),
+        ("help_agent_add", &["agent", "add", "--help"]),
+        ("help_key", &["key", "--help"]),
+        ("help_doctor", &["doctor", "-h"]),
+    ] {
+        insta::assert_snapshot!(name, help(arguments));
+    }
+}
+
+#[test]
+fn printed_defaults() {
+    insta::assert_snapshot!("config_print", help(&["config", "print"]));
+}
+
+#[test]
+fn every_command_has_a_line_of_help() {
+    for command in ["up", "user", "agent", "key", "config", "doctor"] {
+        assert!(help(&["--help"]).lines().any(|line| line.trim_start().starts_with(command)), "{command}");
+    }
+}

@@ -1,0 +1,13 @@
+//! Stories about the real binary.
+#![expect(clippy::unwrap_used, reason = "the helpers of these stories are tests as well")]
+
+mod administration;
+mod configuration;
+mod crash;
+mod doctor;
+mod draining;
+mod help;
+mod metrics;
+mod program;
+mod starting;
+mod tls;
