@@ -1,0 +1,65 @@
+//! What all measurements share: where the server and the data are, how long to measure, and the report.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
+
+use crate::machine;
+use crate::measure::disk::Samples;
+use crate::options::Options;
+use crate::report::Report;
+
+pub(crate) struct Bench {
+    /// The server's program.
+    pub(crate) server: PathBuf,
+    /// A PostgreSQL server, for those measurements that can use one.
+    pub(crate) database: Option<String>,
+    /// What the disk itself takes.
+    pub(crate) disk: Vec<Samples>,
+    /// The figures.
+    pub(crate) report: Report,
+    quick: bool,
+    folder: TempDir,
+}
+
+impl Bench {
+    pub(crate) fn new(options: &Options) -> Result<Self> {
+        let program = std::env::current_exe()?;
+        let beside = program.parent().unwrap_or(Path::new("."));
+        let server = options.server.clone().unwrap_or_else(|| beside.join("bandstand"));
+        ensure!(
+            server.exists(),
+            "there is no server at {}; build it with `cargo build --release -p bandstand`, or name it with --server",
+            server.display()
+        );
+        let parent = options.folder.as_deref().unwrap_or(beside);
+        let folder = tempfile::Builder::new()
+            .prefix("bench-")
+            .tempdir_in(parent)
+            .with_context(|| format!("cannot make a folder in {}", parent.display()))?;
+        let mut report = Report::new(machine::summary(folder.path(), options));
+        if options.quick {
+            report.note("--quick: a smoke run; its figures mean nothing");
+        }
+        if cfg!(debug_assertions) {
+            report.note("a debug build; its figures mean nothing");
+        }
+        Ok(Self { server, database: options.database.clone(), disk: Vec::new(), report, quick: options.quick, folder })
+    }
+
+    /// The full amount, or the one of a smoke run.
+    pub(crate) fn amount<T>(&self, full: T, quick: T) -> T {
+        if self.quick { quick } else { full }
+    }
+
+    /// A folder for data, by name.
+    pub(crate) fn folder(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Tells whoever waits what is going on; standard output is for figures.
+    pub(crate) fn say(&self, what: &str) {
+        eprintln!("# {what}");
+    }
+}
