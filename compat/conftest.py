@@ -10,7 +10,7 @@ import pytest
 from harness.cast import Bot, Cast, Person
 from harness.clients import changed_files
 from harness.contract import Oracle
-from harness.server import Server
+from harness.server import NotReady, Server
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -22,7 +22,12 @@ def published_clients() -> None:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One server for all tests that do not end it; each test brings its own people."""
-    server = Server(tmp_path_factory.mktemp("server")).start()
+    server = Server(tmp_path_factory.mktemp("server"))
+    try:
+        server.start()
+    except NotReady as error:
+        # Said once, and not by each test.
+        pytest.exit(str(error), returncode=pytest.ExitCode.INTERNAL_ERROR)
     yield server
     server.close()
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the real clients against the server, all suites or those that are named, and fails when one does.
 #
-#   compat/run.sh [rest46 rest51 sdk socket031 socket041 frames node fuzz]
+#   compat/run.sh [rest46 rest51 sdk mcp socket031 socket041 frames node s3 fuzz]
 #
 #   BANDSTAND_BIN         the server (default: target/debug/bandstand of this repository)
 #   COMPAT_ENGINE         sqlite (default) or postgres
@@ -32,10 +32,9 @@ start_postgres() {
     [[ $EUID -eq 0 ]] && chown postgres "$postgres_folder"
     as_postgres "$binaries/initdb" --pgdata "$postgres_folder/data" --auth trust --username postgres --encoding UTF8 \
         --locale C.UTF-8 --no-sync >/dev/null
-    # What is proved here is the protocol. Durability has its own tests, on a PostgreSQL that syncs.
     as_postgres "$binaries/pg_ctl" start --silent --wait --timeout 30 --pgdata "$postgres_folder/data" \
         --log "$postgres_folder/log" --options \
-        "-p $port -k $postgres_folder -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=300" ||
+        "-p $port -k $postgres_folder -c listen_addresses=127.0.0.1 -c max_connections=300" ||
         fail "PostgreSQL does not start: $(tail -n 5 "$postgres_folder/log")"
     export COMPAT_DATABASE_URL="postgres://postgres@127.0.0.1:$port/postgres"
 }
@@ -67,17 +66,19 @@ run_suite() {
     rest46) pytest rest46 rest --ignore rest/newest ;;
     rest51) pytest rest51 rest ;;
     sdk) pytest sdk sdk ;;
+    mcp) pytest mcp mcp_stdio ;;
     socket031) pytest rest46 sockets/client ;;
     socket041) pytest rest51 sockets/client ;;
     frames) pytest sdk sockets/frames ;;
     node) (cd node && node --test --test-reporter=spec) ;;
+    s3) pytest s3 s3_store ;;
     fuzz) pytest fuzz -c fuzz/pytest.ini --rootdir fuzz fuzz ;;
     *) fail "no suite is called $1" ;;
     esac
 }
 
 suites=("$@")
-[[ $# -gt 0 ]] || suites=(rest46 rest51 sdk socket031 socket041 frames node fuzz)
+[[ $# -gt 0 ]] || suites=(rest46 rest51 sdk mcp socket031 socket041 frames node s3 fuzz)
 failed=()
 for suite in "${suites[@]}"; do
     echo "== $suite ($COMPAT_ENGINE)"

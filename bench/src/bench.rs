@@ -39,6 +39,9 @@ impl Bench {
             .tempdir_in(parent)
             .with_context(|| format!("cannot make a folder in {}", parent.display()))?;
         let mut report = Report::new(machine::summary(folder.path(), options));
+        if let Some(note) = machine::busy() {
+            report.note(note);
+        }
         if options.quick {
             report.note("--quick: a smoke run; its figures mean nothing");
         }

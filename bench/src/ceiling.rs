@@ -14,6 +14,7 @@ use bandstand_domain::message::{Mention, MessageKind};
 use bandstand_domain::room::{Room, RoomKind, RoomStatus};
 use bandstand_store::deliveries::{self, Place};
 use bandstand_store::messages::{self, NewMessage};
+use bandstand_store::participants::NewParticipant;
 use bandstand_store::{Database, Store, StoreError, Writer, identities, participants, rooms};
 use bandstand_wire::ids::{IdentityId, IdentityKind, MessageId, RoomId};
 use bytes::Bytes;
@@ -97,6 +98,7 @@ async fn insert(
                 sender_key,
                 content: &content,
                 mentions: &mentions,
+                attachments: &[],
                 metadata: None,
                 at,
             };
@@ -195,6 +197,7 @@ async fn insert_room(
     let room = Room {
         id,
         title: Some("Room".to_owned()),
+        description: None,
         task_id: None,
         status: RoomStatus::Active,
         kind: RoomKind::Group,
@@ -209,7 +212,16 @@ async fn insert_room(
     let key = rooms::insert(tx, &room).await?.key;
     let mut keys = Vec::new();
     for member in senders.iter().map(|sender| sender.id).chain([mention.id]) {
-        participants::insert(tx, key, member, Role::Member, ParticipantStatus::Inactive, 1, now()).await?;
+        let new = NewParticipant {
+            room_key: key,
+            who: member,
+            role: Role::Member,
+            status: ParticipantStatus::Inactive,
+            joined_sequence: 1,
+            execution: None,
+            at: now(),
+        };
+        participants::insert(tx, new).await?;
         keys.push(participants::member_key(tx, member).await?.ok_or_else(|| missing("member"))?);
     }
     let recipient = keys.pop().ok_or_else(|| missing("recipient"))?;

@@ -7,17 +7,24 @@ use hdrhistogram::Histogram;
 
 use crate::report::Figure;
 
+/// Longest duration that is told from a longer one.
+const LONGEST: Duration = Duration::from_secs(60);
+
 /// Microseconds, to three digits.
 #[derive(Clone, Debug)]
 pub(crate) struct Latencies(Histogram<u64>);
 
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
 impl Latencies {
     pub(crate) fn new() -> Result<Self> {
-        Ok(Self(Histogram::new(3)?))
+        Ok(Self(Histogram::new_with_max(micros(LONGEST), 3)?))
     }
 
     pub(crate) fn record(&mut self, took: Duration) {
-        self.0.saturating_record(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+        self.0.saturating_record(micros(took));
     }
 
     pub(crate) fn add(&mut self, other: &Self) -> Result<()> {

@@ -20,6 +20,14 @@ pub(crate) fn summary(data: &Path, options: &Options) -> Vec<(&'static str, Stri
     summary
 }
 
+/// What to say when the machine has other things to do: then the figures are worse than they could be.
+pub(crate) fn busy() -> Option<String> {
+    let load: f64 = read("/proc/loadavg").split(' ').next()?.parse().ok()?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let limit = f64::from(u32::try_from(cores).unwrap_or(1)) / 2.0;
+    (load > limit).then(|| format!("the machine was busy before the run: load {load:.1} on {cores} cores"))
+}
+
 fn read(path: &str) -> String {
     fs::read_to_string(path).map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
 }

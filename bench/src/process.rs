@@ -37,7 +37,8 @@ impl Process {
             line.clear();
             if output.read_line(&mut line)? == 0 {
                 let status = child.wait()?;
-                bail!("{command:?} did not start ({status}): {}", fs::read_to_string(log).unwrap_or_default());
+                let why = fs::read_to_string(log).unwrap_or_default();
+                bail!("{} did not start ({status}): {why}", command.get_program().display());
             }
             if let Some(address) = line.trim().strip_prefix(LISTENING) {
                 break address.parse()?;

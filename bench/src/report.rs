@@ -15,7 +15,8 @@ pub(crate) struct Figure {
 
 impl Figure {
     pub(crate) fn new(name: &'static str, value: f64, unit: &'static str) -> Self {
-        Self { name, value, unit }
+        // Digits beyond these are noise.
+        Self { name, value: (value * 1000.0).round() / 1000.0, unit }
     }
 }
 

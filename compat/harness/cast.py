@@ -162,6 +162,11 @@ class Cast:
     async def __aexit__(self, *_: object) -> None:
         await self._clients.aclose()
 
+    async def organization(self, *members: Person) -> str:
+        """A new organization of these people; its id."""
+        name = f"Org {secrets.token_hex(4)}"
+        return await asyncio.to_thread(self.server.add_organization, name, *(member.handle for member in members))
+
     async def owner(self) -> Person:
         """The server's owner."""
         return await self._person(self.server.owner_key)

@@ -6,7 +6,7 @@ import base64
 import hashlib
 from importlib import metadata
 
-CLIENTS = ("band-sdk", "band-sdk-core", "band-client-rest", "phoenix-channels-python-client")
+CLIENTS = ("band-sdk", "band-sdk-core", "band-client-rest", "band-mcp", "phoenix-channels-python-client")
 
 
 def changed_files() -> list[str]:

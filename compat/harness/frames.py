@@ -25,7 +25,12 @@ VALIDATED = {
     "room_deleted",
     "participant_added",
     "participant_removed",
+    "contact_request_received",
+    "contact_request_updated",
+    "contact_added",
+    "contact_removed",
     "supersede",
+    "agent.control",
     "event_created",
 }
 ANSWER_WITHIN_S = 10.0

@@ -29,12 +29,15 @@ class Refusal:
         return bool(self.details.get(pointer))
 
 
+BAD_REQUEST = Refusal("BadRequestError", 400, "bad_request")
 UNAUTHORIZED = Refusal("UnauthorizedError", 401, "unauthorized")
 FORBIDDEN = Refusal("ForbiddenError", 403, "forbidden")
 SOLE_OWNER = Refusal("ForbiddenError", 403, "cannot_remove_sole_owner")
 NOT_FOUND = Refusal("NotFoundError", 404, "not_found")
-# No generated client declares 409 on the routes that answer it, so it arrives untyped.
+# No generated client declares 409 on the participants' routes, so it arrives untyped.
 CONFLICT = Refusal("ApiError", 409, "conflict")
+# On those of contacts they do.
+CONTACT_CONFLICT = Refusal("ConflictError", 409, "conflict")
 INVALID = Refusal("UnprocessableEntityError", 422, "validation_error")
 
 

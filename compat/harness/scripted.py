@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from band.agent import Agent
 from band.core.protocols import AgentToolsProtocol
 from band.core.simple_adapter import SimpleAdapter
-from band.core.types import PlatformMessage
+from band.core.types import Capability, PlatformMessage
 from band.runtime.agentconfig import AgentConfig
+from band.runtime.contacts import ContactEventConfig
 
 from harness.cast import Bot, Identity
 from harness.server import Server
@@ -26,8 +27,10 @@ TWO_INSTANCES = AgentConfig(single_instance=False)
 class Scripted(SimpleAdapter[Any]):
     """Runs the test's turn for each message, and remembers what it was given and which rooms were closed to it."""
 
-    def __init__(self, turn: Turn) -> None:
-        super().__init__()
+    SUPPORTED_CAPABILITIES = frozenset(Capability)
+
+    def __init__(self, turn: Turn, capabilities: Iterable[Capability] = ()) -> None:
+        super().__init__(capabilities=capabilities)
         self._turn = turn
         self.heard: list[PlatformMessage] = []
         self.left: list[str] = []
@@ -97,7 +100,13 @@ def raising(error: Exception) -> Turn:
     return turn
 
 
-def agent_of(server: Server, bot: Bot, adapter: Scripted, config: AgentConfig | None = None) -> Agent:
+def agent_of(
+    server: Server,
+    bot: Bot,
+    adapter: Scripted,
+    config: AgentConfig | None = None,
+    contacts: ContactEventConfig | None = None,
+) -> Agent:
     """The agent as its owner's program would create it: only the URLs differ from the hosted platform's."""
     return Agent.create(
         adapter=adapter,
@@ -106,6 +115,7 @@ def agent_of(server: Server, bot: Bot, adapter: Scripted, config: AgentConfig | 
         ws_url=server.socket_url,
         rest_url=server.url,
         config=config,
+        contact_config=contacts,
     )
 
 

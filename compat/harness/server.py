@@ -33,11 +33,17 @@ class Credentials:
     api_key: str
 
 
+class NotReady(Exception):
+    """The server did not come up; the text holds what it said."""
+
+
 class Server:
     """One Bandstand server and its data folder; it keeps its port and its owner's key over restarts."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str, environment: dict[str, str] | None = None) -> None:
         self.data = folder / "data"
+        self._options = options
+        self._extra = environment or {}
         self.owner_key = f"band_u_{secrets.token_hex(24)}"
         self._log = folder / "server.log"
         self._database = fresh_database()
@@ -57,7 +63,7 @@ class Server:
         assert self._process is None, "the server is running"
         with self._log.open("a") as errors:
             process = subprocess.Popen(
-                [str(binary()), "up", "--listen", f"127.0.0.1:{self._port}", *self._place()],
+                [str(binary()), "up", "--listen", f"127.0.0.1:{self._port}", *self._options, *self._place()],
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
@@ -72,7 +78,7 @@ class Server:
             port = None
         if port is None:
             process.kill()
-            raise RuntimeError(f"the server did not get ready (exit {process.wait()})\n{self.log()}")
+            raise NotReady(f"the server did not get ready (exit {process.wait()})\n{self.log()}")
         self._port, self._process = port, process
         return self
 
@@ -109,6 +115,13 @@ class Server:
     def add_agent(self, name: str, *flags: str) -> Credentials:
         return self._credentials("agent", "add", name, *flags)
 
+    def add_organization(self, name: str, *members: str) -> str:
+        """An organization of these users (by handle); its id."""
+        made = self.command("organization", "add", name)
+        for member in members:
+            self.command("organization", "member", "add", name, member)
+        return str(made["id"])
+
     def command(self, *arguments: str) -> dict[str, object]:
         """Runs the command line against this server's data and reads its JSON."""
         done = subprocess.run(
@@ -136,7 +149,7 @@ class Server:
     def _environment(self) -> dict[str, str]:
         # The caller's own settings must not leak into the server under test.
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("BANDSTAND_")}
-        return {**inherited, "BANDSTAND_OWNER_KEY": self.owner_key}
+        return {**inherited, **self._extra, "BANDSTAND_OWNER_KEY": self.owner_key}
 
     def _take_process(self) -> subprocess.Popen[str]:
         process, self._process = self._process, None

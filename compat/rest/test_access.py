@@ -3,6 +3,8 @@ that is not the caller's."""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -21,15 +23,21 @@ from band_rest.types import (
 )
 
 from harness.cast import UNKNOWN_ID, Bot, Cast, Person
-from harness.refusals import FORBIDDEN, NOT_FOUND, UNAUTHORIZED, raw, refused, refused_raw
+from harness.contacts import wish
+from harness.files import described
+from harness.memories import memory
+from harness.refusals import FORBIDDEN, NOT_FOUND, UNAUTHORIZED, raw, refused, refused_raw, untyped
 from harness.server import Server
 
 SOMEBODY = ParticipantRequest(participant_id=UNKNOWN_ID)
 SOMETHING = ChatMessageRequest(content="hello", mentions=[{"id": UNKNOWN_ID}])
 
+FILE = b"a file"
+UPLOAD = {"additional_headers": described(FILE)}
+
 Arguments = Callable[[str], dict[str, Any]]
 
-# Every operation of this milestone: the client's method, and arguments that are in order but for the room.
+# Every operation: the client's method, and arguments that are in order but for the room.
 AGENT_ROOM_CALLS: dict[str, Arguments] = {
     "agent_api_chats.get_agent_chat": lambda room: {"id": room},
     "agent_api_chats.rename_agent_chat": lambda room: {"id": room, "chat": RenameAgentChatRequestChat(title="Plans")},
@@ -48,12 +56,35 @@ AGENT_ROOM_CALLS: dict[str, Arguments] = {
     },
     "agent_api_context.get_agent_chat_context": lambda room: {"chat_id": room},
     "agent_api_activity.report_agent_chat_activity": lambda room: {"chat_id": room, "working": True},
+    "agent_api_chat_tasks.list_chat_tasks": lambda room: {"chat_id": room},
+    "agent_api_chat_tasks.create_chat_task": lambda room: {"chat_id": room, "subject": "Paint the door"},
+    "agent_api_chat_tasks.get_chat_task": lambda room: {"chat_id": room, "id": "1"},
+    "agent_api_chat_tasks.update_chat_task": lambda room: {"chat_id": room, "id": "1", "comment": "hello"},
+    "agent_api_chat_tasks.get_chat_task_history": lambda room: {"chat_id": room, "id": "1"},
+    "agent_api_chat_tasks.get_chat_board": lambda room: {"chat_id": room},
+    "agent_api_chat_tasks.put_chat_board": lambda room: {"chat_id": room, "goal_title": "Ship it"},
+    "agent_api_files.upload_agent_chat_file": lambda room: {
+        "chat_id": room,
+        "request": FILE,
+        "request_options": UPLOAD,
+    },
+    "agent_api_files.download_agent_chat_file": lambda room: {"chat_id": room, "id": UNKNOWN_ID},
 }
 AGENT_CALLS: dict[str, Arguments] = {
     "agent_api_identity.get_agent_me": lambda _: {},
     "agent_api_peers.list_agent_peers": lambda _: {},
     "agent_api_chats.list_agent_chats": lambda _: {},
     "agent_api_chats.create_agent_chat": lambda _: {"chat": ChatRoomRequest()},
+    "agent_api_contacts.list_agent_contacts": lambda _: {},
+    "agent_api_contacts.add_agent_contact": lambda _: {"handle": "nobody"},
+    "agent_api_contacts.remove_agent_contact": lambda _: {"handle": "nobody"},
+    "agent_api_contacts.list_agent_contact_requests": lambda _: {},
+    "agent_api_contacts.respond_to_agent_contact_request": lambda _: {"action": "approve", "handle": "nobody"},
+    "agent_api_memories.list_agent_memories": lambda _: {},
+    "agent_api_memories.create_agent_memory": lambda _: {"memory": memory()},
+    "agent_api_memories.get_agent_memory": lambda _: {"id": UNKNOWN_ID},
+    "agent_api_memories.supersede_agent_memory": lambda _: {"id": UNKNOWN_ID},
+    "agent_api_memories.archive_agent_memory": lambda _: {"id": UNKNOWN_ID},
     **AGENT_ROOM_CALLS,
 }
 HUMAN_ROOM_CALLS: dict[str, Arguments] = {
@@ -75,15 +106,55 @@ HUMAN_CALLS: dict[str, Arguments] = {
     "human_api_peers.list_my_peers": lambda _: {},
     "human_api_chats.list_my_chats": lambda _: {},
     "human_api_chats.create_my_chat_room": lambda _: {"chat": CreateMyChatRoomRequestChat()},
+    "human_api_contacts.list_my_contacts": lambda _: {},
+    "human_api_contacts.remove_my_contact": lambda _: {"handle": "nobody"},
+    "human_api_contacts.resolve_handle": lambda _: {"handle": "nobody"},
+    "human_api_contacts.list_received_contact_requests": lambda _: {},
+    "human_api_contacts.list_sent_contact_requests": lambda _: {},
+    "human_api_contacts.create_contact_request": lambda _: {"contact_request": wish("nobody")},
+    "human_api_contacts.approve_contact_request": lambda _: {"id": UNKNOWN_ID},
+    "human_api_contacts.reject_contact_request": lambda _: {"id": UNKNOWN_ID},
+    "human_api_contacts.cancel_contact_request": lambda _: {"id": UNKNOWN_ID},
+    "human_api_memories.list_user_memories": lambda _: {},
+    "human_api_memories.get_user_memory": lambda _: {"id": UNKNOWN_ID},
+    "human_api_memories.supersede_user_memory": lambda _: {"id": UNKNOWN_ID},
+    "human_api_memories.archive_user_memory": lambda _: {"id": UNKNOWN_ID},
+    "human_api_memories.restore_user_memory": lambda _: {"id": UNKNOWN_ID},
+    "human_api_memories.delete_user_memory": lambda _: {"id": UNKNOWN_ID},
+    "human_api_bulk_deletions.bulk_delete_my_agents": lambda _: {"ids": [UNKNOWN_ID]},
+    "human_api_bulk_deletions.bulk_delete_my_chats": lambda _: {"ids": [UNKNOWN_ID]},
+    "human_api_bulk_deletions.show_my_bulk_deletion": lambda _: {"id": UNKNOWN_ID},
     **HUMAN_ROOM_CALLS,
 }
+# Not served, by choice, whoever asks (test_delegation.py).
+ABSENT = {"agent_api_delegation.exchange_delegated_token"}
 ROOM_CALLS = AGENT_ROOM_CALLS | HUMAN_ROOM_CALLS
 ALL_CALLS = AGENT_CALLS | HUMAN_CALLS
 
 
 def method(rest: AsyncRestClient, name: str) -> Callable[..., Any]:
     group, function = name.split(".")
-    return getattr(getattr(rest, group), function)
+    found = getattr(getattr(rest, group), function)
+    if not inspect.isasyncgenfunction(found):
+        return found
+
+    async def collected(**arguments: Any) -> bytes:
+        return b"".join([chunk async for chunk in found(**arguments)])
+
+    return collected
+
+
+def test_no_method_of_the_client_is_forgotten(server: Server) -> None:
+    client = AsyncRestClient(base_url=server.url, api_key="none")
+    groups = [name for name in dir(client) if name.startswith(("agent_api_", "human_api_"))]
+    methods = {
+        f"{group}.{name}"
+        for group in groups
+        for name in dir(getattr(client, group))
+        if not name.startswith("_") and name != "with_raw_response"
+    }
+    assert len(methods) == 70
+    assert methods == ALL_CALLS.keys() | ABSENT
 
 
 @pytest.mark.parametrize("name", ALL_CALLS)
@@ -100,9 +171,18 @@ async def test_a_request_without_a_key_is_refused(server: Server, path: str) -> 
         assert refused_raw(await nobody.get(path, headers={"x-api-key": ""})) == raw(UNAUTHORIZED)
 
 
+async def test_a_revoked_key_opens_nothing_any_more(server: Server, ann: Person, bot: Bot) -> None:
+    await asyncio.to_thread(server.command, "key", "revoke", bot.handle)
+    assert await refused(bot.rest.agent_api_identity.get_agent_me) == UNAUTHORIZED
+    await asyncio.to_thread(server.command, "key", "revoke", ann.handle)
+    assert await refused(ann.rest.human_api_profile.get_my_profile) == UNAUTHORIZED
+
+
 @pytest.mark.parametrize("name", AGENT_CALLS)
 async def test_a_person_may_not_act_as_an_agent(ann: Person, name: str) -> None:
-    assert await refused(method(ann.rest, name), **AGENT_CALLS[name](UNKNOWN_ID)) == FORBIDDEN
+    refusal = await refused(method(ann.rest, name), **AGENT_CALLS[name](UNKNOWN_ID))
+    # Not every method of the client declares it.
+    assert refusal in (FORBIDDEN, untyped(FORBIDDEN))
 
 
 @pytest.mark.parametrize("name", HUMAN_CALLS)

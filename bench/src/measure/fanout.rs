@@ -41,16 +41,18 @@ pub(crate) async fn run(bench: &mut Bench) -> Result<()> {
     let request = setup::post(&sender, &room, &[&agents[0]]);
     let (last, spread) = post(address, &request, listeners, posts).await?;
     let expected = Expected::at_most(last.p99_ms(), EXPECTED_MS, "ms").because("p99");
-    bench.report.row(format!("{users} people's sockets"), figures(&last), Some(expected));
-    bench.report.row("  from first copy to last", figures(&spread), None);
+    let what = format!("{users} people's sockets");
+    bench.report.row(&what, figures(&last), Some(expected));
+    bench.report.row(format!("{what}, from the first copy"), figures(&spread), None);
 
     // The other extreme, for information: half of them agents, each of which is mentioned and gets its delivery.
     let posts = bench.amount(20, 3);
     let listeners = listen(address, &room, users - mentioned, &agents, posts).await?;
     let request = setup::post(&sender, &room, &agents.iter().collect::<Vec<_>>());
     let (last, spread) = post(address, &request, listeners, posts).await?;
-    bench.report.row(format!("{mentioned} mentioned agents + {} people", users - mentioned), figures(&last), None);
-    bench.report.row("  from first copy to last", figures(&spread), None);
+    let what = format!("{mentioned} mentioned agents + {} people", users - mentioned);
+    bench.report.row(&what, figures(&last), None);
+    bench.report.row(format!("{what}, from the first copy"), figures(&spread), None);
     server.stop()
 }
 

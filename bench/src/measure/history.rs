@@ -67,7 +67,7 @@ pub(crate) async fn run(bench: &mut Bench) -> Result<()> {
     for (before, after) in small.iter().zip(&large) {
         let expected = after.judged.then(|| Expected::at_most(after.took.p99_ms(), NEXT_MS, "ms").because("p99"));
         bench.report.row(after.what, after.took.figures(), expected);
-        bench.report.row(format!("  with {OPEN} messages in all"), before.took.figures(), None);
+        bench.report.row(format!("{}, {OPEN} messages in all", before.what), before.took.figures(), None);
     }
     let figures = vec![Figure::new("p50", ready.p50_ms(), "ms"), Figure::new("max", ready.max_ms(), "ms")];
     let expected = Expected::at_most(ready.max_ms(), READY_MS, "ms").because("max");
@@ -199,6 +199,7 @@ impl Filling {
             sender_key: self.sender_key,
             content: TEXT,
             mentions: std::slice::from_ref(&self.mention),
+            attachments: &[],
             metadata: None,
             at,
         };

@@ -66,7 +66,7 @@ pub(crate) async fn run(bench: &mut Bench) -> Result<()> {
     bench.report.row(format!("idle, {agents} agents registered"), mib(idle), None);
     bench.report.row(format!("{agents} agents connected, 4 topics each"), mib(full), None);
     let expected = Expected::at_most(each, AGENT_KIB, "KiB");
-    bench.report.row("  each connected agent", vec![Figure::new("", each, "KiB")], Some(expected));
+    bench.report.row("each connected agent", vec![Figure::new("", each, "KiB")], Some(expected));
     bench.report.row("after all have gone", mib(after), None);
     bench.report.row("agents registered", vec![a_second(registered)], None);
     bench.report.row("agents connected and joined", vec![a_second(connected)], None);

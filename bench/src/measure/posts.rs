@@ -43,7 +43,7 @@ const CASES: [Case; 4] = [
     Case { what: "1 sender", senders: 1, one_room: false, judged: false },
     Case { what: "8 senders", senders: 8, one_room: false, judged: true },
     Case { what: "64 senders", senders: 64, one_room: false, judged: true },
-    Case { what: "64 senders, one room", senders: 64, one_room: true, judged: false },
+    Case { what: "64 in one room", senders: 64, one_room: true, judged: false },
 ];
 
 pub(crate) async fn run(bench: &mut Bench) -> Result<()> {
@@ -79,8 +79,8 @@ async fn compare(bench: &mut Bench, databases: Option<&[String; 2]>) -> Result<(
         let ratio = ours.rate() / bare.rate() * 100.0;
         let expected = case.judged.then(|| Expected::at_least(ratio, EXPECTED, "%"));
         bench.report.row(case.what, ours.figures(), None);
-        bench.report.row("  the ceiling", bare.figures(), None);
-        bench.report.row("  of the ceiling", vec![Figure::new("", ratio, "%")], expected);
+        bench.report.row(format!("{}, ceiling", case.what), bare.figures(), None);
+        bench.report.row(format!("{}, of the ceiling", case.what), vec![Figure::new("", ratio, "%")], expected);
     }
     server.stop()
 }

@@ -61,7 +61,7 @@ pub(crate) async fn run(bench: &mut Bench) -> Result<()> {
         let expected = Expected::at_most(pushes.p99_ms(), fsync + ALLOWED_MS, "ms")
             .because(&format!("p99: fsync's {fsync:.2} + {ALLOWED_MS}"));
         bench.report.row(format!("push, {count} mentioned"), pushes.figures(), Some(expected));
-        bench.report.row("  the post's reply", replies.figures(), None);
+        bench.report.row(format!("reply, {count} mentioned"), replies.figures(), None);
     }
     Ok(())
 }

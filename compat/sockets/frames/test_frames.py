@@ -189,6 +189,14 @@ async def test_a_deleted_agent_is_cut_off_and_stays_out(server: Server, ann: Per
     assert await refused_upgrade(server, bot.api_key, agent_id=bot.id) == (403, None)
 
 
+async def test_a_revoked_key_is_cut_off_and_stays_out(server: Server, bot: Bot) -> None:
+    async with open_socket(server, bot.api_key, agent_id=bot.id) as socket:
+        await socket.joins(f"agent_control:{bot.id}")
+        await asyncio.to_thread(server.command, "key", "revoke", bot.handle)
+        assert await socket.closed() == 1001
+    assert await refused_upgrade(server, bot.api_key, agent_id=bot.id) == (403, None)
+
+
 async def test_a_server_that_ends_says_that_it_will_be_back(own_server: Server) -> None:
     async with Cast(own_server) as cast:
         bot = await cast.bot(await cast.person())

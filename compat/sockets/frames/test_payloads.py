@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from band_rest.types import ChatEventRequest
+from band_rest.types import ChatEventRequest, ChatMessageRequest
 
-from harness.cast import Bot, Cast, Person, token
+from harness.cast import Bot, Cast, Person, mention, token
+from harness.files import upload
 from harness.frames import Socket, open_socket
 from harness.server import Server
 
@@ -51,6 +52,22 @@ async def test_message_created_is_the_row_itself(
         assert (pushed["chat_room_id"], pushed["thread_id"], pushed["attachments"]) == (room, None, [])
         assert pushed["metadata"]["mentions"] == [{"id": bot.id, "handle": bot.handle, "name": bot.name}]
         assert pushed["metadata"]["status"] == "sent"
+
+
+async def test_attachments_travel_with_a_message(
+    ann: Person, bot: Bot, room: str, agent: Socket, person: Socket
+) -> None:
+    file = await upload(bot, room, b"words", "words.txt")
+    for sender, sent in (
+        (bot.rest.agent_api_messages.create_agent_chat_message, ann),
+        (ann.rest.human_api_messages.send_my_chat_message, bot),
+    ):
+        message = ChatMessageRequest(content="See there", mentions=[mention(sent)], attachment_ids=[file.id])
+        await sender(room, message=message)
+    # An agent is not told of its own message.
+    for socket in (agent, person, person):
+        (pushed,) = (await socket.pushed(f"chat_room:{room}", "message_created"))["attachments"]
+        assert (pushed["id"], pushed["name"], pushed["sha256"]) == (file.id, "words.txt", file.sha_256)
 
 
 async def test_message_updated_carries_the_delivery(

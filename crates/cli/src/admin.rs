@@ -129,6 +129,7 @@ pub(crate) fn app_options(settings: &Settings) -> AppOptions {
     let clock = Arc::new(SystemClock);
     AppOptions {
         store: settings.store_options(clock.now().as_micros()),
+        files: settings.file_options(|name| std::env::var(name).ok()),
         limits: settings.limits.clone(),
         clock,
         ids: Arc::new(SystemIds::default()),
@@ -137,7 +138,9 @@ pub(crate) fn app_options(settings: &Settings) -> AppOptions {
 
 /// Adds what to do to an error from opening the store; `locked` is what to do when a server has the data.
 pub(crate) fn explain(error: &StartError, settings: &Settings, locked: &str) -> anyhow::Error {
-    let StartError::Store(cause) = error;
+    let StartError::Store(cause) = error else {
+        return anyhow!("{error}; `bandstand doctor` says more");
+    };
     match cause {
         StoreError::Locked { .. } => anyhow!("{error}; {locked}"),
         StoreError::DatabaseLocked { .. } => anyhow!(

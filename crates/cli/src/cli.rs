@@ -35,7 +35,12 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: UserCommand,
     },
-    /// Add, list and remove agents
+    /// Make organizations, and put people into them
+    Organization {
+        #[command(subcommand)]
+        command: OrganizationCommand,
+    },
+    /// Add, list, share and remove agents
     Agent {
         #[command(subcommand)]
         command: AgentCommand,
@@ -62,9 +67,21 @@ impl Command {
             Self::Up(_) | Self::Config { .. } => return false,
             Self::Doctor(arguments) => return arguments.json,
             Self::User { command: UserCommand::Add { place, .. } | UserCommand::List { place } } => place,
+            Self::Organization {
+                command:
+                    OrganizationCommand::Add { place, .. }
+                    | OrganizationCommand::List { place }
+                    | OrganizationCommand::Member {
+                        command: MemberCommand::Add { place, .. } | MemberCommand::Remove { place, .. },
+                    },
+            } => place,
             Self::Agent {
                 command:
-                    AgentCommand::Add { place, .. } | AgentCommand::List { place } | AgentCommand::Remove { place, .. },
+                    AgentCommand::Add { place, .. }
+                    | AgentCommand::List { place }
+                    | AgentCommand::Share { place, .. }
+                    | AgentCommand::Unshare { place, .. }
+                    | AgentCommand::Remove { place, .. },
             } => place,
             Self::Key {
                 command:
@@ -114,6 +131,51 @@ pub(crate) enum UserCommand {
 }
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum OrganizationCommand {
+    /// Make an organization
+    Add {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// List organizations and who is in them
+    List {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Put people into an organization, or take them out
+    Member {
+        #[command(subcommand)]
+        command: MemberCommand,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MemberCommand {
+    /// Put a person into an organization; a person is in one at most
+    Add {
+        /// The organization's name or id
+        #[arg(value_name = "ORG")]
+        organization: String,
+        /// The person's handle or id
+        user: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Take a person out of an organization
+    Remove {
+        /// The organization's name or id
+        #[arg(value_name = "ORG")]
+        organization: String,
+        /// The person's handle or id
+        user: String,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum AgentCommand {
     /// Register an agent and print its key, once, with a program to start from
     Add {
@@ -133,6 +195,20 @@ pub(crate) enum AgentCommand {
     },
     /// List agents
     List {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Let the organization of an agent's owner find the agent and add it to rooms
+    Share {
+        /// The agent's handle or id
+        who: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Show an agent to its owner alone again
+    Unshare {
+        /// The agent's handle or id
+        who: String,
         #[command(flatten)]
         place: Place,
     },

@@ -3,6 +3,7 @@
 pub(crate) mod agent;
 pub(crate) mod config;
 pub(crate) mod key;
+pub(crate) mod organization;
 pub(crate) mod up;
 pub(crate) mod user;
 

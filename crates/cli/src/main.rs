@@ -32,6 +32,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Up(flags) => commands::up::run(&flags.0),
         Command::User { command } => commands::user::run(command),
+        Command::Organization { command } => commands::organization::run(command),
         Command::Agent { command } => commands::agent::run(command),
         Command::Key { command } => commands::key::run(command),
         Command::Config { command: ConfigCommand::Print(arguments) } => commands::config::print(&arguments),

@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bandstand_server::service::files::{FileOptions, FilePlace, S3Options};
 use bandstand_server::settings::Limits;
 use bandstand_store::{Database, StoreOptions};
 
@@ -23,6 +24,10 @@ pub(crate) use self::value::{DatabaseUrl, LogFormat};
 
 /// The owner's key for a first start without a person who reads it. No flag and no file: it is a secret.
 pub(crate) const OWNER_KEY: &str = "BANDSTAND_OWNER_KEY";
+
+/// Who the server is at an S3-compatible store. No flags and no file: they are secrets.
+pub(crate) const S3_KEY_ID: &str = "BANDSTAND_S3_ACCESS_KEY_ID";
+pub(crate) const S3_KEY: &str = "BANDSTAND_S3_SECRET_ACCESS_KEY";
 
 /// Which settings file to read.
 pub(crate) const CONFIG: &str = "BANDSTAND_CONFIG";
@@ -52,6 +57,9 @@ pub(crate) struct Settings {
     pub(crate) slow_operation: Duration,
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: String,
+    pub(crate) files_bucket: Option<String>,
+    pub(crate) files_endpoint: Option<String>,
+    pub(crate) files_region: String,
     pub(crate) limits: Limits,
 }
 
@@ -75,6 +83,9 @@ impl Default for Settings {
             slow_operation: store.slow_operation,
             log_format: LogFormat::Text,
             log_level: "info".to_owned(),
+            files_bucket: None,
+            files_endpoint: None,
+            files_region: "us-east-1".to_owned(),
             limits: Limits::default(),
         }
     }
@@ -94,6 +105,21 @@ impl Settings {
             slow_operation: self.slow_operation,
             ..StoreOptions::new(database, now_micros)
         }
+    }
+
+    /// Where files of rooms are kept: in the data folder, or in a bucket whose credentials the environment holds.
+    pub(crate) fn file_options(&self, environment: impl Fn(&str) -> Option<String>) -> FileOptions {
+        let place = match &self.files_bucket {
+            None => FilePlace::Folder(self.data.join("files")),
+            Some(bucket) => FilePlace::S3(S3Options {
+                bucket: bucket.clone(),
+                endpoint: self.files_endpoint.clone(),
+                region: self.files_region.clone(),
+                access_key_id: environment(S3_KEY_ID).unwrap_or_default(),
+                secret_access_key: environment(S3_KEY).unwrap_or_default(),
+            }),
+        };
+        FileOptions { spool: self.data.join("uploads"), place }
     }
 
     /// Where the embedded database is.

@@ -1,6 +1,9 @@
 //! Time and ids are passed in, so that a test decides both.
 
-use bandstand_wire::ids::{IdentityId, KeyId, MessageId, RoomId};
+use bandstand_wire::ids::{
+    BulkDeletionId, ContactId, ContactRequestId, ExecutionId, IdentityId, KeyId, MemoryId, MessageId, OrganizationId,
+    RoomId, TaskId,
+};
 use bandstand_wire::time::Timestamp;
 use uuid::Uuid;
 
@@ -30,8 +33,43 @@ pub trait IdSource: Send + Sync {
         IdentityId(self.uuid())
     }
 
+    /// A fresh id of an agent's execution in a room.
+    fn execution(&self) -> ExecutionId {
+        ExecutionId(self.uuid())
+    }
+
+    /// A fresh id of a bulk deletion.
+    fn bulk_deletion(&self) -> BulkDeletionId {
+        BulkDeletionId(self.uuid())
+    }
+
     /// A fresh key id.
     fn key(&self) -> KeyId {
         KeyId(self.uuid())
+    }
+
+    /// A fresh id of a contact's record.
+    fn contact(&self) -> ContactId {
+        ContactId(self.uuid())
+    }
+
+    /// A fresh id of a contact request.
+    fn contact_request(&self) -> ContactRequestId {
+        ContactRequestId(self.uuid())
+    }
+
+    /// A fresh task id.
+    fn task(&self) -> TaskId {
+        TaskId(self.uuid())
+    }
+
+    /// A fresh memory id.
+    fn memory(&self) -> MemoryId {
+        MemoryId(self.uuid())
+    }
+
+    /// A fresh organization id.
+    fn organization(&self) -> OrganizationId {
+        OrganizationId(self.uuid())
     }
 }

@@ -12,6 +12,29 @@ pub fn folded(handle: &str) -> String {
     trimmed.strip_prefix('@').unwrap_or(trimmed).to_lowercase()
 }
 
+/// A text is no handle: nobody can have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("is not a handle: a handle is a username, or <owner>/<agent>, with or without @")]
+pub struct Malformed;
+
+/// Reads a handle that somebody is looked up by: folded, and of a form that a user or an agent may have.
+///
+/// # Errors
+/// [`Malformed`].
+pub fn parse(text: &str) -> Result<String, Malformed> {
+    let handle = folded(text);
+    let (owner, slug) = match handle.split_once('/') {
+        Some((owner, slug)) => (owner, Some(slug)),
+        None => (handle.as_str(), None),
+    };
+    let is_user = username(owner).is_ok_and(|name| name == owner);
+    let is_agent = slug.is_none_or(|slug| {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        !slug.is_empty() && slug.len() <= SLUG_MAX_CHARACTERS && slug.chars().all(fits)
+    });
+    if is_user && is_agent { Ok(handle) } else { Err(Malformed) }
+}
+
 /// The last part of an agent's handle, made from its name: lower case, everything else than `a-z0-9` becomes one dash.
 /// A name without a single such character gives `agent`.
 pub fn slug(name: &str) -> String {
@@ -95,7 +118,46 @@ mod tests {
         assert_eq!(username("@"), Err(UsernameError::Blank));
     }
 
+    #[test]
+    fn only_what_somebody_may_have_is_a_handle() {
+        for (text, handle) in [
+            ("ana", "ana"),
+            ("@Ana.B", "ana.b"),
+            (" ana/Weather-2 ", "ana/weather-2"),
+            ("@ana_1/a", "ana_1/a"),
+            (&"x".repeat(64), &"x".repeat(64)),
+        ] {
+            assert_eq!(parse(text).as_deref(), Ok(handle), "{text:?}");
+        }
+        let (long_name, long_slug) = ("x".repeat(65), format!("ana/{}", "x".repeat(51)));
+        for text in [
+            "", "@", "@@ana", "/", "ana/", "/a", "ana/a/b", "ana/@a", "ana /a", "a b", "-ana", "anä", "ana/a_b",
+            "ana/ä", "ana\0", &long_name, &long_slug,
+        ] {
+            assert_eq!(parse(text), Err(Malformed), "{text:?}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn every_handle_that_is_given_reads_back(user in "[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}", name in ".*", at in any::<bool>()) {
+            let user = username(&user).unwrap();
+            let at = if at { "@" } else { "" };
+            prop_assert_eq!(parse(&format!("{at}{user}")), Ok(user.clone()));
+            for attempt in [1, 2, 1000] {
+                let handle = format!("{user}/{}", slug_choice(&slug(&name), attempt));
+                prop_assert_eq!(parse(&format!("{at}{}", handle.to_uppercase())), Ok(handle));
+            }
+        }
+
+        #[test]
+        fn any_text_is_answered_without_a_panic(text in ".{0,80}") {
+            if let Ok(handle) = parse(&text) {
+                prop_assert_eq!(parse(&handle), Ok(handle.clone()));
+                prop_assert!(!handle.contains('@'));
+            }
+        }
+
         #[test]
         fn any_name_gives_a_usable_slug(name in ".*") {
             let slug = slug(&name);

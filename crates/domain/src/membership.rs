@@ -1,6 +1,6 @@
 //! Who is in a room, and who may add or remove whom.
 
-use bandstand_wire::ids::{IdentityId, IdentityKind};
+use bandstand_wire::ids::{IdentityId, IdentityKind, OrganizationId};
 use bandstand_wire::time::Timestamp;
 
 use crate::identity::Profile;
@@ -43,6 +43,8 @@ pub struct Participant {
     pub status: ParticipantStatus,
     /// Since when.
     pub joined_at: Timestamp,
+    /// Whether it is an agent that is stopped here.
+    pub stopped: bool,
 }
 
 impl Participant {
@@ -62,7 +64,7 @@ pub enum MembershipError {
     #[error("only an owner of the room may grant the role {}", .0.as_str())]
     RoleNotGrantable(Role),
     /// The target is not among those whom the caller may recruit.
-    #[error("you may add only peers: your owner, sibling and global agents, and contacts")]
+    #[error("you may add only peers: your owner, sibling and global agents, those of your organization, and contacts")]
     NotAPeer,
     /// The caller's role does not allow to remove this participant.
     #[error("your role in this room does not allow removing this participant")]
@@ -86,6 +88,10 @@ pub struct Peerage {
     pub owner: Option<IdentityId>,
     /// An agent that everybody may recruit.
     pub is_global: bool,
+    /// The organization of the user, or of the agent's owner.
+    pub organization: Option<OrganizationId>,
+    /// An agent that its owner lets the whole organization recruit.
+    pub shared_with_organization: bool,
 }
 
 impl Peerage {
@@ -93,11 +99,42 @@ impl Peerage {
     pub fn network(&self) -> IdentityId {
         self.owner.unwrap_or(self.id)
     }
+
+    /// Whether `target` is a peer for being in the same organization: its shared agents to all, its users to users.
+    fn knows_by_organization(&self, target: &Self) -> bool {
+        let is_known = match target.kind {
+            IdentityKind::Agent => target.shared_with_organization,
+            IdentityKind::User => self.kind == IdentityKind::User,
+        };
+        is_known && self.organization.is_some() && self.organization == target.organization
+    }
 }
 
-/// Whether `caller` may recruit `target`: global agents, and whoever is in the same network (the owner and its agents).
-pub fn is_peer(caller: &Peerage, target: &Peerage) -> bool {
-    target.is_global || target.network() == caller.network()
+/// Whether `caller` may recruit `target`: global agents, whoever is in the same network (the owner and its agents), who
+/// is known within the organization, and the caller's own contacts.
+pub fn is_peer(caller: &Peerage, target: &Peerage, is_contact: bool) -> bool {
+    is_contact || target.is_global || target.network() == caller.network() || caller.knows_by_organization(target)
+}
+
+/// Somebody that may be recruited, as a list shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Who.
+    pub profile: Profile,
+    /// Why it is listed.
+    pub source: PeerSource,
+    /// Whether it is a contact, whatever it is listed for.
+    pub is_contact: bool,
+}
+
+words! {
+    /// Why somebody is a peer.
+    PeerSource {
+        /// It is global, or in the same network.
+        Registry = "registry",
+        /// It is a contact, and nothing else.
+        Contact = "contact",
+    }
 }
 
 /// Whether a caller of role `caller` may add somebody as `wanted`. Asked before looking whether the target is already
@@ -157,6 +194,7 @@ mod tests {
             role,
             status: Participant::initial_status(kind),
             joined_at: Timestamp::from_micros(0),
+            stopped: false,
         }
     }
 
@@ -171,6 +209,69 @@ mod tests {
             (Role::Member, Role::Owner, false),
         ] {
             assert_eq!(may_grant(caller, wanted).is_ok(), allowed, "{caller:?} grants {wanted:?}");
+        }
+    }
+
+    #[test]
+    fn a_stranger_becomes_a_peer_by_being_a_contact() {
+        let id = |number| IdentityId(Uuid::from_u128(number));
+        let agent = |number, owner, is_global| Peerage {
+            id: id(number),
+            kind: IdentityKind::Agent,
+            owner: Some(id(owner)),
+            is_global,
+            organization: None,
+            shared_with_organization: false,
+        };
+        let user = |number| Peerage {
+            id: id(number),
+            kind: IdentityKind::User,
+            owner: None,
+            is_global: false,
+            organization: None,
+            shared_with_organization: false,
+        };
+        let table = [
+            (agent(1, 10, false), agent(2, 10, false), true),
+            (agent(1, 10, false), user(10), true),
+            (user(10), agent(1, 10, false), true),
+            (agent(1, 10, false), agent(2, 20, true), true),
+            (agent(1, 10, false), agent(2, 20, false), false),
+            (agent(1, 10, false), user(20), false),
+            (user(10), user(20), false),
+            (user(10), agent(2, 20, false), false),
+        ];
+        for (caller, target, without) in table {
+            assert_eq!(is_peer(&caller, &target, false), without, "{caller:?} {target:?}");
+            assert!(is_peer(&caller, &target, true), "{caller:?} {target:?}");
+        }
+    }
+
+    #[test]
+    fn an_organization_makes_peers_of_its_users_and_shared_agents() {
+        let peerage = |number, owner: Option<u128>, organization: Option<u128>, shared| Peerage {
+            id: IdentityId(Uuid::from_u128(number)),
+            kind: if owner.is_some() { IdentityKind::Agent } else { IdentityKind::User },
+            owner: owner.map(|owner| IdentityId(Uuid::from_u128(owner))),
+            is_global: false,
+            organization: organization.map(|number| OrganizationId(Uuid::from_u128(number))),
+            shared_with_organization: shared,
+        };
+        let user = |number, organization| peerage(number, None, organization, false);
+        let agent = |number, organization, shared| peerage(number, Some(number + 100), organization, shared);
+        for (caller, target, is) in [
+            (user(1, Some(7)), user(2, Some(7)), true),
+            (user(1, Some(7)), user(2, Some(8)), false),
+            (user(1, None), user(2, None), false),
+            (user(1, Some(7)), agent(2, Some(7), true), true),
+            (user(1, Some(7)), agent(2, Some(7), false), false),
+            (user(1, Some(7)), agent(2, Some(8), true), false),
+            (user(1, None), agent(2, None, true), false),
+            (agent(1, Some(7), false), agent(2, Some(7), true), true),
+            (agent(1, Some(7), true), agent(2, Some(7), false), false),
+            (agent(1, Some(7), true), user(2, Some(7)), false),
+        ] {
+            assert_eq!(is_peer(&caller, &target, false), is, "{caller:?} {target:?}");
         }
     }
 

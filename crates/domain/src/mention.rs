@@ -212,6 +212,7 @@ mod tests {
             role: Role::Member,
             status: Participant::initial_status(kind),
             joined_at: Timestamp::from_micros(0),
+            stopped: false,
         }
     }
 

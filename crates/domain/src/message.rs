@@ -5,6 +5,7 @@ use bandstand_wire::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::delivery::Delivery;
+use crate::file::Attachment;
 use crate::identity::Profile;
 use crate::room::words;
 
@@ -79,6 +80,8 @@ pub struct Message {
     pub content: String,
     /// Whom a text message mentions.
     pub mentions: Vec<Mention>,
+    /// Files that a text message carries.
+    pub attachments: Vec<Attachment>,
     /// An event's metadata: the JSON text that the sender supplied.
     pub metadata: Option<String>,
     /// What became of it for each agent that it was delivered to (or that marked it), by identity.

@@ -11,6 +11,8 @@ pub struct Room {
     pub id: RoomId,
     /// `None` until a title is given or the first text message makes one.
     pub title: Option<String>,
+    /// What the room is for: the start of its first text message. `None` until there is one.
+    pub description: Option<String>,
     /// An opaque link that the creator gave; stored and echoed, never checked.
     pub task_id: Option<Uuid>,
     /// Open, archived or closed.
@@ -81,6 +83,9 @@ pub const TITLE_MAX_CHARACTERS: usize = 120;
 /// Longest automatic title, in characters.
 pub const AUTOMATIC_TITLE_CHARACTERS: usize = 60;
 
+/// Longest description, in characters.
+pub const DESCRIPTION_CHARACTERS: usize = 200;
+
 /// What a push calls a room that has no title yet (both SDKs refuse a null there).
 pub const UNTITLED: &str = "New room";
 
@@ -112,10 +117,20 @@ pub fn title(text: &str) -> Result<Option<String>, TitleError> {
 
 /// The title that the first text message gives its room: its first characters on one line, without mention tokens.
 pub fn automatic_title(content: &str) -> Option<String> {
+    opening(content, AUTOMATIC_TITLE_CHARACTERS)
+}
+
+/// What the first text message says of its room's purpose: as the title, but longer.
+pub fn automatic_description(content: &str) -> Option<String> {
+    opening(content, DESCRIPTION_CHARACTERS)
+}
+
+/// The first characters of a text, on one line and without mention tokens.
+fn opening(content: &str, characters: usize) -> Option<String> {
     let plain = crate::mention::without_tokens(content);
     let line = plain.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
     let words = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let cut: String = words.chars().take(AUTOMATIC_TITLE_CHARACTERS).collect();
+    let cut: String = words.chars().take(characters).collect();
     let cut = cut.trim_end();
     (!cut.is_empty()).then(|| cut.to_owned())
 }
@@ -139,5 +154,7 @@ mod tests {
         assert_eq!(automatic_title(&format!("{token} plan\nthe  launch")), Some("plan the launch".into()));
         assert_eq!(automatic_title(token), None);
         assert_eq!(automatic_title(&"long ".repeat(40)).unwrap().chars().count(), 59);
+        assert_eq!(automatic_description(&format!("{token} plan\n the launch")), Some("plan the launch".into()));
+        assert_eq!(automatic_description(&"long ".repeat(90)).unwrap().chars().count(), 199);
     }
 }

@@ -1,5 +1,7 @@
 //! Administration: one set of operations, over the admin socket while the server runs and directly while it does not.
 
+mod rows;
+
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -13,17 +15,15 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use bandstand_domain::identity::{Agent, Profile, User, UserRole};
-use bandstand_store::keys::KeyInfo;
-use bandstand_wire::ids::{IdentityId, IdentityKind, KeyId};
-use bandstand_wire::time::Timestamp;
+use bandstand_domain::identity::UserRole;
 use serde::{Deserialize, Serialize};
 use tokio::net::{UnixListener, UnixSocket};
 
 use crate::health::{Draining, readiness};
-use crate::secret::ApiKey;
 use crate::service::admin::{AdminError, NewAgent, NewUser};
 use crate::state::Services;
+
+pub use self::rows::{AgentRow, HolderRow, KeyRow, MembershipRow, OrganizationRow, RemovedRow, UserRow, WithKey};
 
 /// Where operations are posted on the admin socket.
 pub const OPERATIONS: &str = "/operations";
@@ -73,6 +73,34 @@ pub enum Operation {
         /// Even when it takes part in rooms.
         force: bool,
     },
+    /// Lets an agent's owner's organization find the agent, or no longer.
+    ShareAgent {
+        /// Its id or handle.
+        who: String,
+        /// Whether it can be found.
+        shared: bool,
+    },
+    /// Makes an organization.
+    AddOrganization {
+        /// Its name.
+        name: String,
+    },
+    /// All organizations and who is in them.
+    ListOrganizations,
+    /// Puts a user into an organization.
+    AddOrganizationMember {
+        /// The organization's id or name.
+        organization: String,
+        /// The user's id or handle.
+        user: String,
+    },
+    /// Takes a user out of an organization.
+    RemoveOrganizationMember {
+        /// The organization's id or name.
+        organization: String,
+        /// The user's id or handle.
+        user: String,
+    },
     /// All keys.
     ListKeys,
     /// Gives somebody a new key and revokes the old ones.
@@ -101,6 +129,16 @@ pub enum Outcome {
     Agents(Vec<AgentRow>),
     /// An agent is gone.
     AgentRemoved(RemovedRow),
+    /// An agent is shared with its owner's organization, or no longer.
+    AgentShared(AgentRow),
+    /// An organization was made.
+    OrganizationAdded(OrganizationRow),
+    /// All organizations.
+    Organizations(Vec<OrganizationRow>),
+    /// A user is in an organization now.
+    OrganizationMemberAdded(MembershipRow),
+    /// A user is no longer in an organization.
+    OrganizationMemberRemoved(MembershipRow),
     /// All keys.
     Keys(Vec<KeyRow>),
     /// Somebody has a new key; the old ones are revoked.
@@ -110,150 +148,6 @@ pub enum Outcome {
         /// How many.
         revoked: usize,
     },
-}
-
-/// Somebody together with a fresh key.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub struct WithKey<T> {
-    /// Who.
-    #[serde(flatten)]
-    pub who: T,
-    /// The key in clear.
-    pub api_key: String,
-}
-
-impl<T> WithKey<T> {
-    fn new(who: T, key: &ApiKey) -> Self {
-        Self { who, api_key: key.reveal().to_owned() }
-    }
-}
-
-impl<T: std::fmt::Debug> std::fmt::Debug for WithKey<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WithKey").field("who", &self.who).field("api_key", &"[REDACTED]").finish()
-    }
-}
-
-/// A person in lists.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct UserRow {
-    /// Its id.
-    pub id: IdentityId,
-    /// Its username.
-    pub handle: String,
-    /// First and last name, or the handle.
-    pub name: String,
-    /// E-mail address.
-    pub email: String,
-    /// `user` or `admin`.
-    pub role: String,
-    /// When it was added.
-    pub inserted_at: Timestamp,
-}
-
-/// An agent in lists.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AgentRow {
-    /// Its id.
-    pub id: IdentityId,
-    /// `<owner>/<slug>`
-    pub handle: String,
-    /// Its name.
-    pub name: String,
-    /// What it does.
-    pub description: Option<String>,
-    /// Who registered it.
-    pub owner_id: IdentityId,
-    /// Visible to every user of the server.
-    pub is_global: bool,
-    /// When it was registered.
-    pub inserted_at: Timestamp,
-}
-
-/// An agent that is gone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RemovedRow {
-    /// Its id.
-    pub id: IdentityId,
-    /// Its handle.
-    pub handle: String,
-    /// Its name.
-    pub name: String,
-    /// Rooms where it had worked.
-    pub executions: i64,
-}
-
-/// Whose key it is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HolderRow {
-    /// Its id.
-    pub id: IdentityId,
-    /// Person or program.
-    pub r#type: IdentityKind,
-    /// Its handle.
-    pub handle: String,
-    /// Its name.
-    pub name: String,
-}
-
-/// A key in lists; the key itself is known to its holder alone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct KeyRow {
-    /// The key's own id.
-    pub id: KeyId,
-    /// Its first characters.
-    pub hint: String,
-    /// Whose it is.
-    pub holder: HolderRow,
-    /// When it was made.
-    pub inserted_at: Timestamp,
-    /// Since when it opens nothing.
-    pub revoked_at: Option<Timestamp>,
-}
-
-impl From<&User> for UserRow {
-    fn from(user: &User) -> Self {
-        Self {
-            id: user.profile.id,
-            handle: user.profile.handle.clone(),
-            name: user.profile.name.clone(),
-            email: user.email.clone(),
-            role: user.role.as_str().to_owned(),
-            inserted_at: user.inserted_at,
-        }
-    }
-}
-
-impl From<&Agent> for AgentRow {
-    fn from(agent: &Agent) -> Self {
-        Self {
-            id: agent.profile.id,
-            handle: agent.profile.handle.clone(),
-            name: agent.profile.name.clone(),
-            description: agent.profile.description.clone(),
-            owner_id: agent.owner,
-            is_global: agent.is_global,
-            inserted_at: agent.inserted_at,
-        }
-    }
-}
-
-impl From<&Profile> for HolderRow {
-    fn from(profile: &Profile) -> Self {
-        Self { id: profile.id, r#type: profile.kind, handle: profile.handle.clone(), name: profile.name.clone() }
-    }
-}
-
-impl From<&KeyInfo> for KeyRow {
-    fn from(key: &KeyInfo) -> Self {
-        Self {
-            id: key.id,
-            hint: key.hint.clone(),
-            holder: HolderRow::from(&key.holder),
-            inserted_at: key.inserted_at,
-            revoked_at: key.revoked_at,
-        }
-    }
 }
 
 impl Operation {
@@ -282,6 +176,24 @@ impl Operation {
                     name: removed.agent.profile.name,
                     executions: removed.executions,
                 }))
+            }
+            Self::ShareAgent { who, shared } => {
+                Ok(Outcome::AgentShared(AgentRow::from(&services.share_agent(&who, shared).await?)))
+            }
+            Self::AddOrganization { name } => {
+                Ok(Outcome::OrganizationAdded(OrganizationRow::from(&services.add_organization(&name).await?)))
+            }
+            Self::ListOrganizations => {
+                let organizations = services.list_organizations().await?;
+                Ok(Outcome::Organizations(organizations.iter().map(OrganizationRow::from).collect()))
+            }
+            Self::AddOrganizationMember { organization, user } => {
+                let member = services.add_organization_member(&organization, &user).await?;
+                Ok(Outcome::OrganizationMemberAdded(MembershipRow::from(&member)))
+            }
+            Self::RemoveOrganizationMember { organization, user } => {
+                let member = services.remove_organization_member(&organization, &user).await?;
+                Ok(Outcome::OrganizationMemberRemoved(MembershipRow::from(&member)))
             }
             Self::ListKeys => Ok(Outcome::Keys(services.list_keys().await?.iter().map(KeyRow::from).collect())),
             Self::RotateKey { who } => {

@@ -52,7 +52,9 @@ impl Known {
             Event::KeyRevoked { key } => (Some(*key), None),
             Event::IdentityRemoved { id } => (None, Some(*id)),
             Event::MessageCreated { .. }
+            | Event::MessageReplayed { .. }
             | Event::MessageUpdated { .. }
+            | Event::AgentsSignalled { .. }
             | Event::EventCreated { .. }
             | Event::RoomAdded { .. }
             | Event::RoomRemoved { .. }
@@ -60,6 +62,13 @@ impl Known {
             | Event::RoomDeleted { .. }
             | Event::ParticipantAdded { .. }
             | Event::ParticipantRemoved { .. }
+            | Event::ContactRequestReceived { .. }
+            | Event::ContactRequestUpdated { .. }
+            | Event::ContactAdded { .. }
+            | Event::ContactRemoved { .. }
+            | Event::TaskCreated { .. }
+            | Event::TaskUpdated { .. }
+            | Event::BoardUpdated { .. }
             | Event::IdentityChanged { .. } => return,
         };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,11 +3,14 @@
 mod agent;
 mod error;
 mod extract;
+mod files;
 mod human;
+mod memories;
 mod middleware;
 mod reply;
 mod router;
 mod system;
+mod unread;
 
 pub use error::ApiError;
 pub use middleware::RequestId;

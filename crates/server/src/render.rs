@@ -1,18 +1,25 @@
 //! Domain values as they travel, for HTTP and the socket alike.
 
+pub mod bulk_deletion;
+pub mod board;
+pub mod contact;
+pub mod control;
+pub mod memory;
+
 use bandstand_domain::delivery::{Attempt, Delivery};
-use bandstand_domain::identity::{Agent, Profile, User};
-use bandstand_domain::membership::Participant;
+use bandstand_domain::file as domain;
+use bandstand_domain::identity::{Agent, User};
+use bandstand_domain::membership::{self, Participant};
 use bandstand_domain::message::{Mention, Message, MessageKind};
 use bandstand_domain::room::Room;
 use bandstand_wire::ids::IdentityKind;
 use bandstand_wire::rest::identity::{AgentMe, MyAgent, Peer, UserDetails};
 use bandstand_wire::rest::message::{
-    ChatMessage, Deliveries, DeliveryAttempt, MentionRef, MessageRecipient, Metadata, RawBox, RecipientDelivery,
+    Attachment, ChatMessage, Deliveries, DeliveryAttempt, MentionRef, MessageRecipient, Metadata, RawBox, RecipientDelivery,
     TextMetadata,
 };
 use bandstand_wire::rest::participant::{ChatParticipant, ChatParticipantDetails};
-use bandstand_wire::rest::room::{ChatRoom, MeChatRoom};
+use bandstand_wire::rest::room::{ChatRoom, MeChatRoom, RoomOverview};
 use serde_json::value::RawValue;
 
 /// A row of a room's history.
@@ -27,7 +34,7 @@ pub fn message(message: &Message) -> ChatMessage {
         chat_room_id: message.room,
         thread_id: None,
         metadata: metadata(message),
-        attachments: Vec::new(),
+        attachments: message.attachments.iter().map(attachment).collect(),
         inserted_at: message.inserted_at,
         updated_at: message.updated_at,
     }
@@ -83,6 +90,19 @@ fn attempt(attempt: &Attempt) -> DeliveryAttempt {
     }
 }
 
+/// A file of a room.
+pub fn attachment(file: &domain::Attachment) -> Attachment {
+    Attachment {
+        id: file.id,
+        name: file.name.clone(),
+        content_type: file.content_type.clone(),
+        bytes: file.bytes,
+        sha256: file.sha256.clone(),
+        has_thumb: false,
+        expires_at: file.expires_at,
+    }
+}
+
 /// Who a posted message went to, in request order.
 pub fn recipients(mentions: &[Mention]) -> Vec<MessageRecipient> {
     mentions
@@ -103,8 +123,8 @@ pub fn room(room: &Room) -> ChatRoom {
     }
 }
 
-/// A room as people see it.
-pub fn me_room(room: &Room) -> MeChatRoom {
+/// A room as people see it; `overview` while tasks are on.
+pub fn me_room(room: &Room, overview: Option<RoomOverview>) -> MeChatRoom {
     MeChatRoom {
         id: room.id,
         title: room.title.clone(),
@@ -114,6 +134,7 @@ pub fn me_room(room: &Room) -> MeChatRoom {
         last_message_at: room.last_message_at,
         inserted_at: room.inserted_at,
         updated_at: room.updated_at,
+        overview,
     }
 }
 
@@ -142,14 +163,15 @@ pub fn participant_details(participant: &Participant, online: bool) -> ChatParti
 }
 
 /// Somebody that the caller may recruit.
-pub fn peer(profile: &Profile, online: bool) -> Peer {
+pub fn peer(peer: &membership::Peer, online: bool) -> Peer {
+    let profile = &peer.profile;
     Peer {
         id: profile.id,
         name: profile.name.clone(),
         kind: profile.kind,
         handle: profile.handle.clone(),
-        source: "registry",
-        is_contact: false,
+        source: peer.source.as_str(),
+        is_contact: peer.is_contact,
         online,
         description: profile.description.clone(),
         is_external: (profile.kind == IdentityKind::Agent).then_some(true),
@@ -157,7 +179,7 @@ pub fn peer(profile: &Profile, online: bool) -> Peer {
 }
 
 /// An agent as it sees itself. The flags say which of the platform's optional parts this server has.
-pub fn agent_me(agent: &Agent) -> AgentMe {
+pub fn agent_me(agent: &Agent, with_tasks: bool) -> AgentMe {
     AgentMe {
         id: agent.profile.id,
         name: agent.profile.name.clone(),
@@ -166,7 +188,7 @@ pub fn agent_me(agent: &Agent) -> AgentMe {
         owner_uuid: agent.owner,
         inserted_at: agent.inserted_at,
         updated_at: agent.updated_at,
-        feature_flags: [("ff_file_transfer", false), ("ff_room_tasks", false)].into(),
+        feature_flags: [("ff_file_transfer", true), ("ff_room_tasks", with_tasks)].into(),
         listed_in_directory: agent.listed_in_directory,
     }
 }

@@ -17,6 +17,18 @@ pub struct Limits {
     pub name_max: usize,
     /// Participants a room may have.
     pub room_participants: usize,
+    /// Whether rooms have a task board.
+    pub tasks: bool,
+    /// Largest file of a room, in bytes.
+    pub file_bytes: usize,
+    /// Longest time for one upload, from its last header to its reply.
+    pub upload_timeout: Duration,
+    /// Files are removed after so long; never when `None`.
+    pub file_retention: Option<Duration>,
+    /// Types of files that are taken, comma-separated, each the start of a content type (`image/`); all when `None`.
+    pub file_types: Option<String>,
+    /// Whether agents may store memories, and anybody read them.
+    pub memories: bool,
     /// Largest frame that a client may send on a socket, in bytes.
     pub frame_bytes: usize,
     /// A socket that sends nothing for so long is closed with 1001.
@@ -44,6 +56,12 @@ impl Default for Limits {
             description_max: 2000,
             name_max: 100,
             room_participants: 1000,
+            tasks: true,
+            file_bytes: 32 * 1024 * 1024,
+            upload_timeout: Duration::from_secs(600),
+            file_retention: None,
+            file_types: None,
+            memories: true,
             frame_bytes: 64 * 1024,
             socket_idle: Duration::from_secs(60),
             socket_topics: 10_000,

@@ -13,7 +13,9 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::{Authenticator, Known};
 use crate::health::{self, Draining};
 use crate::http;
+use crate::service::bulk_deletions::{self, BulkDeletionsWaker};
 use crate::service::delivered::DeliveredMarks;
+use crate::service::files::{self, FileOptions, FilePlaceError, FileStore};
 use crate::service::removals::{self, RemovalsWaker};
 use crate::settings::Limits;
 use crate::socket::hub::Hub;
@@ -26,6 +28,8 @@ const JOBS_DEADLINE: Duration = Duration::from_secs(5);
 pub struct AppOptions {
     /// How to open the store.
     pub store: StoreOptions,
+    /// Where files of rooms are kept.
+    pub files: FileOptions,
     /// What is refused for being too large or too many.
     pub limits: Limits,
     /// Time of day.
@@ -40,6 +44,9 @@ pub enum StartError {
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The place of files cannot be opened.
+    #[error(transparent)]
+    Files(#[from] FilePlaceError),
 }
 
 /// A server that is ready to serve.
@@ -78,10 +85,19 @@ impl CommitSink for Silence {
 /// # Errors
 /// When the store cannot be opened.
 pub async fn services_only(options: AppOptions) -> Result<Services, StartError> {
-    let AppOptions { store, limits, clock, ids } = options;
+    let AppOptions { store, files, limits, clock, ids } = options;
     let store = Store::open(store, Arc::new(Silence)).await?;
+    let files = FileStore::open(&files)?;
     // What a removal leaves to be done is in the database: the next server goes on with it.
-    Ok(Services { store, clock, ids, limits: Arc::new(limits), removals: RemovalsWaker::default() })
+    Ok(Services {
+        store,
+        clock,
+        ids,
+        limits: Arc::new(limits),
+        files,
+        removals: RemovalsWaker::default(),
+        bulk_deletions: BulkDeletionsWaker::default(),
+    })
 }
 
 impl App {
@@ -90,22 +106,34 @@ impl App {
     /// # Errors
     /// When the store cannot be opened; for example because another server owns the data.
     pub async fn start(options: AppOptions) -> Result<Self, StartError> {
-        let AppOptions { store, limits, clock, ids } = options;
+        let AppOptions { store, files, limits, clock, ids } = options;
         let limits = Arc::new(limits);
         let hub = Hub::new(Arc::clone(&limits), Arc::clone(&clock));
         let known = Arc::new(Known::default());
         let announcer = Announcer { known: Arc::clone(&known), hub: hub.clone() };
         let store = Store::open(store, Arc::new(announcer)).await?;
+        // After the store: who owns it may empty the spool.
+        let files = FileStore::open(&files)?;
         let auth = Authenticator::new(store.clone(), known);
-        let services = Services { store, clock, ids, limits, removals: RemovalsWaker::default() };
+        let services = Services {
+            store,
+            clock,
+            ids,
+            limits,
+            files,
+            removals: RemovalsWaker::default(),
+            bulk_deletions: BulkDeletionsWaker::default(),
+        };
         let jobs_stop = CancellationToken::new();
         let (delivered, marks) = DeliveredMarks::start(services.clone(), jobs_stop.clone());
         let removals = removals::start(services.clone(), jobs_stop.clone());
+        let bulk = bulk_deletions::start(services.clone(), jobs_stop.clone());
+        let expiry = files::start(services.clone(), jobs_stop.clone());
         Ok(Self {
             state: AppState { services, hub, auth, delivered },
             draining: Draining::default(),
             jobs_stop,
-            jobs: Mutex::new(vec![marks, removals]),
+            jobs: Mutex::new(vec![bulk, marks, expiry, removals]),
         })
     }
 

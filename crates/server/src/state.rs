@@ -7,7 +7,9 @@ use bandstand_domain::clock::{Clock, IdSource};
 use bandstand_store::Store;
 
 use crate::auth::Authenticator;
+use crate::service::bulk_deletions::BulkDeletionsWaker;
 use crate::service::delivered::DeliveredMarks;
+use crate::service::files::FileStore;
 use crate::service::removals::RemovalsWaker;
 use crate::settings::Limits;
 use crate::socket::hub::Hub;
@@ -23,8 +25,12 @@ pub struct Services {
     pub ids: Arc<dyn IdSource>,
     /// What is refused for being too large or too many.
     pub limits: Arc<Limits>,
+    /// Files of rooms.
+    pub files: FileStore,
     /// Wakes the job that ends the deliveries of removed participants.
     pub removals: RemovalsWaker,
+    /// Wakes the job that carries out bulk deletions.
+    pub bulk_deletions: BulkDeletionsWaker,
 }
 
 /// The running server's parts.

@@ -83,7 +83,10 @@ pub async fn begin(
         close(tx, place, old, AttemptState::Failed, Some(SUPERSEDED), at).await?;
     }
     match before {
-        None => tx.execute(CREATE, params![room_key, sequence, member_key, at.as_micros()]).await?,
+        None => {
+            participants::note_work(tx, room_key, member_key).await?;
+            tx.execute(CREATE, params![room_key, sequence, member_key, at.as_micros()]).await?
+        }
         Some(_) => tx.execute(UPDATE, params![room_key, sequence, member_key, at.as_micros(), number]).await?,
     };
     tx.execute(ATTEMPT, params![room_key, sequence, member_key, at.as_micros(), number]).await?;
@@ -167,7 +170,10 @@ pub async fn reached(
                           state = CASE WHEN state = 0 THEN 1 ELSE state END \
                           WHERE room_key = ?1 AND sequence = ?2 AND member_key = ?3 AND recipient = 1 \
                           AND served_at IS NULL";
-    let Some(member_key) = participants::member_key(tx, recipient).await? else { return Ok(Noted::default()) };
+    // What was open for somebody who left ended then, even where that is not yet written.
+    let Some(member_key) = participants::still_there(tx, room_key, recipient, sequence).await? else {
+        return Ok(Noted::default());
+    };
     let place = Place { room_key, sequence, member_key };
     let Some(before) = standing(tx, place).await? else { return Ok(Noted::default()) };
     let sql = match how {

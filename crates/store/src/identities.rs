@@ -4,11 +4,10 @@ use std::sync::LazyLock;
 
 use bandstand_domain::event::Event;
 use bandstand_domain::identity::{Agent, Profile, User, UserRole};
-use bandstand_domain::membership::Peerage;
-use bandstand_wire::ids::{IdentityId, IdentityKind, RoomId};
+use bandstand_wire::ids::IdentityId;
 use bandstand_wire::time::Timestamp;
 
-use crate::columns::{PROFILE_COLUMNS, identity_kind, profile, profile_columns, unknown};
+use crate::columns::{PROFILE_COLUMNS, profile, profile_columns, unknown};
 use crate::{Param, Reader, Row, StoreError, Writer, params};
 
 /// Columns of an [`Agent`]: a profile and what follows.
@@ -192,6 +191,13 @@ pub async fn agents(tx: &mut Reader) -> Result<Vec<Agent>, StoreError> {
     tx.query(SQL, params![]).await?.iter_mut().map(|row| read_agent(row).map(|(agent, _)| agent)).collect()
 }
 
+/// Lets the organization of an agent's owner find the agent, or no longer; false when there is no such agent.
+pub async fn share_agent(tx: &mut Writer, id: IdentityId, shared: bool, at: Timestamp) -> Result<bool, StoreError> {
+    const SQL: &str = "UPDATE identities SET shared_with_organization = ?2, updated_at = ?3 \
+                       WHERE id = ?1 AND kind = 1 AND deleted_at IS NULL";
+    Ok(tx.execute(SQL, params![id, shared, at.as_micros()]).await? == 1)
+}
+
 /// How a user's agents are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AgentSort {
@@ -297,19 +303,6 @@ pub async fn count_agents_of(tx: &mut Reader, query: &AgentQuery) -> Result<i64,
     tx.query_one(SQL, params![query.owner, &containing(&query.name), listed]).await?.int(0)
 }
 
-/// What decides whether somebody may recruit an identity.
-pub async fn peerage(tx: &mut Reader, id: IdentityId) -> Result<Option<Peerage>, StoreError> {
-    const SQL: &str = "SELECT i.id, i.kind, o.id, i.is_global FROM identities i \
-                       LEFT JOIN identities o ON o.key = i.owner_key WHERE i.id = ?1 AND i.deleted_at IS NULL";
-    let Some(row) = tx.query_opt(SQL, params![id]).await? else { return Ok(None) };
-    Ok(Some(Peerage {
-        id: IdentityId(row.id(0)?),
-        kind: identity_kind(row.int(1)?)?,
-        owner: row.opt_id(2)?.map(IdentityId),
-        is_global: row.bool(3)?,
-    }))
-}
-
 /// The profile of an identity that is not deleted, found by its folded handle.
 pub async fn by_handle(tx: &mut Reader, handle: &str) -> Result<Option<Profile>, StoreError> {
     const SQL: &str =
@@ -322,70 +315,6 @@ pub async fn by_id(tx: &mut Reader, id: IdentityId) -> Result<Option<Profile>, S
     const SQL: &str =
         concat!("SELECT ", profile_columns!("i"), " FROM identities i WHERE i.id = ?1 AND i.deleted_at IS NULL");
     tx.query_opt(SQL, params![id]).await?.map(|mut row| profile(&mut row, 0)).transpose()
-}
-
-/// Which peers to list: those of the owner's network.
-#[derive(Clone, Copy, Debug)]
-pub struct PeerQuery {
-    /// Who asks; never listed.
-    pub me: IdentityId,
-    /// The user in whose network to look: the asker itself, or an agent's owner.
-    pub owner: IdentityId,
-    /// Leave out who is in this room.
-    pub not_in: Option<RoomId>,
-    /// People only or programs only.
-    pub kind: Option<IdentityKind>,
-    /// Rows to skip.
-    pub offset: i64,
-    /// Most rows.
-    pub limit: i64,
-}
-
-/// The owner, the owner's agents and the global agents, in one condition.
-macro_rules! network {
-    () => {
-        "i.deleted_at IS NULL AND i.id <> ?1 AND (?3 < 0 OR i.kind = ?3) \
-         AND i.key IN (SELECT key FROM identities WHERE id = ?2 \
-             UNION SELECT a.key FROM identities a JOIN identities o ON o.key = a.owner_key \
-                 WHERE o.id = ?2 AND a.kind = 1 AND a.deleted_at IS NULL \
-             UNION SELECT key FROM identities WHERE is_global = 1 AND deleted_at IS NULL) \
-         AND NOT EXISTS (SELECT 1 FROM participants p JOIN rooms r ON r.key = p.room_key \
-             WHERE r.id = ?4 AND p.member_key = i.key AND p.left_at IS NULL)"
-    };
-}
-
-fn network_params(query: &PeerQuery) -> [Param<'static>; 4] {
-    let kind = query.kind.map_or(-1, crate::columns::kind_code);
-    [query.me.into(), query.owner.into(), kind.into(), query.not_in.into()]
-}
-
-/// Peers: people first, then by name.
-pub async fn peers(tx: &mut Reader, query: &PeerQuery) -> Result<Vec<Profile>, StoreError> {
-    const SQL: &str = concat!(
-        "SELECT ",
-        profile_columns!("i"),
-        " FROM identities i WHERE ",
-        network!(),
-        " ORDER BY i.kind, i.name_folded, i.key LIMIT ?5 OFFSET ?6"
-    );
-    let mut values = network_params(query).to_vec();
-    values.extend_from_slice(params![query.limit, query.offset]);
-    tx.query(SQL, &values).await?.iter_mut().map(|row| profile(row, 0)).collect()
-}
-
-/// How many peers there are.
-pub async fn count_peers(tx: &mut Reader, query: &PeerQuery) -> Result<i64, StoreError> {
-    const SQL: &str = concat!("SELECT count(*) FROM identities i WHERE ", network!());
-    tx.query_one(SQL, &network_params(query)).await?.int(0)
-}
-
-/// Whether an agent ever worked: tried a message, or posted one.
-pub async fn has_history(tx: &mut Reader, agent: IdentityId) -> Result<bool, StoreError> {
-    const SQL: &str = "SELECT 1 FROM identities i WHERE i.id = ?1 AND (\
-                       EXISTS (SELECT 1 FROM messages m WHERE m.sender_key = i.key) \
-                       OR EXISTS (SELECT 1 FROM participants p WHERE p.member_key = i.key \
-                           AND p.processing + p.failed + p.processed > 0))";
-    Ok(tx.query_opt(SQL, params![agent]).await?.is_some())
 }
 
 /// Marks an identity as deleted and announces it; its handle and name become free. Its keys and rooms are the caller's

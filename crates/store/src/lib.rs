@@ -1,19 +1,31 @@
 //! Durable state: one set of queries over SQLite and PostgreSQL.
 
+pub mod bulk_deletions;
+pub mod boards;
+mod chunks;
 mod columns;
 mod commit;
+pub mod contact_requests;
+pub mod contacts;
 pub mod deliveries;
 mod dialect;
 mod engine;
 mod error;
+pub mod executions;
+pub mod files;
 pub mod identities;
 pub mod keys;
 mod lock;
+pub mod memories;
 pub mod messages;
 mod migrate;
+pub mod organizations;
 pub mod participants;
+pub mod peers;
 pub mod rooms;
+pub mod search;
 mod store;
+pub mod tasks;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod value;
@@ -27,10 +39,24 @@ pub use migrate::Migration;
 pub use store::{BoxFuture, Database, Reader, Store, StoreOptions, Writer};
 pub use value::{Param, Row, Value};
 
+/// A step of the schema, from the file of the same name in each engine's folder.
+macro_rules! migration {
+    ($number:literal, $name:literal, $file:literal) => {
+        Migration {
+            number: $number,
+            name: $name,
+            sqlite: include_str!(concat!("../migrations/sqlite/", $file)),
+            postgres: include_str!(concat!("../migrations/postgres/", $file)),
+        }
+    };
+}
+
 /// The schema, oldest step first. Only ever added to.
-pub const MIGRATIONS: &[Migration] = &[Migration {
-    number: 1,
-    name: "rooms",
-    sqlite: include_str!("../migrations/sqlite/0001_rooms.sql"),
-    postgres: include_str!("../migrations/postgres/0001_rooms.sql"),
-}];
+pub const MIGRATIONS: &[Migration] = &[
+    migration!(1, "rooms", "0001_rooms.sql"),
+    migration!(2, "contacts", "0002_contacts.sql"),
+    migration!(3, "memories", "0003_memories.sql"),
+    migration!(4, "tasks", "0004_tasks.sql"),
+    migration!(5, "files", "0005_files.sql"),
+    migration!(6, "control", "0006_control.sql"),
+];

@@ -1,15 +1,20 @@
 //! Messages and events, and what became of them.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use bandstand_domain::delivery::{Attempt, AttemptState, Delivery, DeliveryState};
+use bandstand_domain::file::Attachment;
 use bandstand_domain::message::{Mention, Message, MessageKind};
 use bandstand_wire::ids::{IdentityId, MessageId, RoomId};
 use bandstand_wire::time::Timestamp;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
+use crate::chunks::{self, CHUNK, sized};
 use crate::columns::{profile, profile_columns, unknown};
-use crate::{Param, Reader, StoreError, Writer, params};
+use crate::{Reader, StoreError, Writer, params};
 
 /// A row to be stored.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +33,8 @@ pub struct NewMessage<'a> {
     pub content: &'a str,
     /// Whom it mentions.
     pub mentions: &'a [Mention],
+    /// Files that it carries.
+    pub attachments: &'a [Attachment],
     /// An event's metadata as JSON text.
     pub metadata: Option<&'a str>,
     /// When.
@@ -37,8 +44,8 @@ pub struct NewMessage<'a> {
 /// Stores a row.
 pub async fn insert(tx: &mut Writer, new: &NewMessage<'_>) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO messages (room_key, sequence, id, kind, sender_key, content, mentions, metadata, \
-                       inserted_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9)";
-    let mentions = mentions_text(new.mentions)?;
+                       inserted_at, updated_at, attachments) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10)";
+    let (mentions, attachments) = (list_text(new.mentions)?, list_text(new.attachments)?);
     let values = params![
         new.room_key,
         new.sequence,
@@ -49,23 +56,25 @@ pub async fn insert(tx: &mut Writer, new: &NewMessage<'_>) -> Result<(), StoreEr
         mentions.as_ref(),
         new.metadata,
         new.at.as_micros(),
+        attachments.as_ref(),
     ];
     tx.execute(SQL, values).await.map(drop)
 }
 
-fn mentions_text(mentions: &[Mention]) -> Result<std::borrow::Cow<'static, str>, StoreError> {
-    if mentions.is_empty() {
+/// A list as it is kept with its message.
+fn list_text<T: Serialize>(list: &[T]) -> Result<Cow<'static, str>, StoreError> {
+    if list.is_empty() {
         return Ok("[]".into());
     }
-    let text = serde_json::to_string(mentions).map_err(|why| StoreError::Bug(format!("mentions: {why}")))?;
+    let text = serde_json::to_string(list).map_err(|why| StoreError::Bug(format!("a message's list: {why}")))?;
     Ok(text.into())
 }
 
-fn read_mentions(text: &str) -> Result<Vec<Mention>, StoreError> {
+fn read_list<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, StoreError> {
     if text == "[]" {
         return Ok(Vec::new());
     }
-    serde_json::from_str(text).map_err(|why| StoreError::Decode(format!("mentions: {why}")))
+    serde_json::from_str(text).map_err(|why| StoreError::Decode(format!("a message's list: {why}")))
 }
 
 /// Where a message of this room stands; `None` when the room has none of this id.
@@ -83,27 +92,29 @@ pub async fn kind_of(tx: &mut Reader, room_key: i64, id: MessageId) -> Result<Op
     MessageKind::from_code(code).map(Some).ok_or_else(|| unknown("message kind", code))
 }
 
-/// Most rows that [`at`] reads by one statement; a longer page takes several.
-const CHUNK: usize = 100;
-
-/// Each statement for one row and for a whole chunk; a short chunk repeats its last sequence.
 static MESSAGES: LazyLock<[String; 2]> = LazyLock::new(|| {
-    sized(concat!(
-        "SELECT m.sequence, m.id, m.kind, m.content, m.mentions, m.metadata, m.inserted_at, m.updated_at, ",
-        profile_columns!("i"),
-        " FROM messages m JOIN identities i ON i.key = m.sender_key WHERE m.room_key = ?1 AND m.sequence IN "
-    ))
+    sized(
+        concat!(
+            "SELECT m.sequence, m.id, m.kind, m.content, m.mentions, m.metadata, m.inserted_at, m.updated_at, \
+             m.attachments, ",
+            profile_columns!("i"),
+            " FROM messages m JOIN identities i ON i.key = m.sender_key WHERE m.room_key = ?1 AND m.sequence IN "
+        ),
+        2,
+    )
 });
 static DELIVERIES: LazyLock<[String; 2]> = LazyLock::new(|| {
     sized(
         "SELECT d.sequence, i.id, d.member_key, d.state, d.pushed_at, d.served_at, d.finished_at, d.attempts \
          FROM deliveries d JOIN identities i ON i.key = d.member_key WHERE d.room_key = ?1 AND d.sequence IN ",
+        2,
     )
 });
 static ATTEMPTS: LazyLock<[String; 2]> = LazyLock::new(|| {
     sized(
         "SELECT t.sequence, t.member_key, t.number, t.state, t.started_at, t.completed_at, t.error \
          FROM attempts t WHERE t.room_key = ?1 AND t.sequence IN ",
+        2,
     )
 });
 
@@ -111,13 +122,6 @@ static ATTEMPTS: LazyLock<[String; 2]> = LazyLock::new(|| {
 #[cfg(feature = "testing")]
 pub fn statements() -> Vec<&'static str> {
     [&MESSAGES, &DELIVERIES, &ATTEMPTS].into_iter().flat_map(|sizes| sizes.iter().map(String::as_str)).collect()
-}
-
-fn sized(head: &str) -> [String; 2] {
-    [1, CHUNK].map(|count| {
-        let placeholders: Vec<String> = (2..count + 2).map(|n| format!("?{n}")).collect();
-        format!("{head}({})", placeholders.join(", "))
-    })
 }
 
 /// Reads these rows of a room with their deliveries, in the order asked for. A sequence that is no row is left out.
@@ -141,11 +145,7 @@ async fn read_chunk(
     chunk: &[i64],
     found: &mut HashMap<i64, Message>,
 ) -> Result<(), StoreError> {
-    let Some(last) = chunk.last() else { return Ok(()) };
-    let size = if chunk.len() == 1 { 0 } else { 1 };
-    let mut values = params![room_key].to_vec();
-    values.extend(chunk.iter().map(|sequence| Param::Int(*sequence)));
-    values.resize(if size == 0 { 2 } else { CHUNK + 1 }, Param::Int(*last));
+    let Some((size, values)) = chunks::parameters(params![room_key], chunk) else { return Ok(()) };
     for mut row in tx.query(&MESSAGES[size], &values).await? {
         let (sequence, kind) = (row.int(0)?, row.int(2)?);
         let message = Message {
@@ -153,8 +153,9 @@ async fn read_chunk(
             room,
             sequence,
             kind: MessageKind::from_code(kind).ok_or_else(|| unknown("message kind", kind))?,
-            sender: profile(&mut row, 8)?,
-            mentions: read_mentions(row.text(4)?)?,
+            sender: profile(&mut row, 9)?,
+            attachments: read_list(row.text(8)?)?,
+            mentions: read_list(row.text(4)?)?,
             content: row.take_text(3)?,
             metadata: row.take_opt_text(5)?,
             deliveries: Vec::new(),

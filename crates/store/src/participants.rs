@@ -4,7 +4,7 @@ use bandstand_domain::delivery::{DeliveryState, StatusFilter};
 use bandstand_domain::identity::Profile;
 use bandstand_domain::membership::{Participant, ParticipantStatus, Role};
 use bandstand_domain::room::Room;
-use bandstand_wire::ids::{IdentityId, IdentityKind, RoomId};
+use bandstand_wire::ids::{ExecutionId, IdentityId, IdentityKind, RoomId};
 use bandstand_wire::time::Timestamp;
 
 use crate::columns::{PROFILE_COLUMNS, kind_code, profile, profile_columns, unknown};
@@ -28,6 +28,13 @@ pub struct Access {
     pub membership: Option<Membership>,
 }
 
+impl Access {
+    /// Whether this is an agent that is stopped in the room.
+    pub fn is_stopped(&self) -> bool {
+        self.membership.is_some_and(|own| own.stopped)
+    }
+}
+
 /// Somebody's own row in a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Membership {
@@ -39,6 +46,8 @@ pub struct Membership {
     pub joined_sequence: i64,
     /// Its deliveries by state.
     pub tallies: Tallies,
+    /// Whether it is stopped here: an agent that may neither take up work nor post.
+    pub stopped: bool,
 }
 
 /// How many deliveries of a member are in each state, and how many rows it sent.
@@ -68,7 +77,7 @@ impl Tallies {
 macro_rules! membership_columns {
     () => {
         "p.role, p.status, p.joined_sequence, p.stored, p.delivered, p.processing, p.failed, p.processed, p.cancelled, \
-         p.dead_lettered, p.sent"
+         p.dead_lettered, p.sent, p.stopped_sequence"
     };
 }
 
@@ -92,6 +101,7 @@ fn membership(row: &Row, from: usize) -> Result<Option<Membership>, StoreError> 
         status: status(row.text(from + 1)?)?,
         joined_sequence: row.int(from + 2)?,
         tallies,
+        stopped: row.opt_int(from + 4 + DeliveryState::ALL.len())?.is_some(),
     }))
 }
 
@@ -155,7 +165,7 @@ pub async fn agents_in(tx: &mut Reader, user: IdentityId, room_key: i64) -> Resu
 /// Columns of a [`Participant`] under the aliases `i` (who), `o` (its owner) and `p` (its row).
 macro_rules! participant_columns {
     () => {
-        concat!(profile_columns!("i"), ", o.id, p.role, p.status, p.joined_at")
+        concat!(profile_columns!("i"), ", o.id, p.role, p.status, p.joined_at, p.stopped_sequence")
     };
 }
 
@@ -166,6 +176,7 @@ fn participant(row: &mut Row) -> Result<Participant, StoreError> {
         role: role(row.text(PROFILE_COLUMNS + 1)?)?,
         status: status(row.text(PROFILE_COLUMNS + 2)?)?,
         joined_at: Timestamp::from_micros(row.int(PROFILE_COLUMNS + 3)?),
+        stopped: row.opt_int(PROFILE_COLUMNS + 4)?.is_some(),
     })
 }
 
@@ -239,7 +250,7 @@ pub async fn one_by_handle(
 }
 
 fn with_key(mut row: Row) -> Result<(Participant, i64), StoreError> {
-    Ok((participant(&mut row)?, row.int(PROFILE_COLUMNS + 4)?))
+    Ok((participant(&mut row)?, row.int(PROFILE_COLUMNS + 5)?))
 }
 
 /// How many owners a room has.
@@ -268,28 +279,72 @@ pub async fn rooms_of(tx: &mut Reader, who: IdentityId) -> Result<Vec<RoomId>, S
     rows.iter().map(|row| Ok(RoomId(row.id(0)?))).collect()
 }
 
-/// Makes somebody a participant; false when it is one already. Who left before comes back with its tallies.
-pub async fn insert(
-    tx: &mut Writer,
-    room_key: i64,
-    who: IdentityId,
-    role: Role,
-    status: ParticipantStatus,
-    joined_sequence: i64,
-    at: Timestamp,
-) -> Result<bool, StoreError> {
-    const SQL: &str = "INSERT INTO participants (room_key, member_key, role, status, joined_sequence, joined_at) \
-                       SELECT ?1, key, ?3, ?4, ?5, ?6 FROM identities WHERE id = ?2 AND deleted_at IS NULL \
+/// Somebody who joins a room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewParticipant {
+    /// The room's key.
+    pub room_key: i64,
+    /// Who.
+    pub who: IdentityId,
+    /// What it may do.
+    pub role: Role,
+    /// Its standing.
+    pub status: ParticipantStatus,
+    /// The room's sequence.
+    pub joined_sequence: i64,
+    /// Its execution, if it is an agent.
+    pub execution: Option<ExecutionId>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// Makes somebody a participant; false when it is one already. Who left before comes back with its tallies, and an
+/// agent with a new execution that is not stopped.
+pub async fn insert(tx: &mut Writer, new: NewParticipant) -> Result<bool, StoreError> {
+    const SQL: &str = "INSERT INTO participants \
+                       (room_key, member_key, role, status, joined_sequence, joined_at, execution_id) \
+                       SELECT ?1, key, ?3, ?4, ?5, ?6, ?7 FROM identities WHERE id = ?2 AND deleted_at IS NULL \
                        ON CONFLICT (room_key, member_key) DO UPDATE SET role = excluded.role, status = excluded.status, \
-                       joined_sequence = excluded.joined_sequence, joined_at = excluded.joined_at, left_at = NULL \
+                       joined_sequence = excluded.joined_sequence, joined_at = excluded.joined_at, left_at = NULL, \
+                       execution_id = excluded.execution_id, stopped_sequence = NULL, stopped_at = NULL, \
+                       stopped_by = NULL \
                        WHERE participants.left_at IS NOT NULL";
-    let values = params![room_key, who, role.as_str(), status.as_str(), joined_sequence, at.as_micros()];
+    let NewParticipant { room_key, who, role, status, joined_sequence, execution, at } = new;
+    let values = params![room_key, who, role.as_str(), status.as_str(), joined_sequence, at.as_micros(), execution];
     Ok(tx.execute(SQL, values).await? == 1)
+}
+
+/// Makes a participant an owner.
+pub async fn make_owner(tx: &mut Writer, room_key: i64, member_key: i64) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE participants SET role = 'owner' WHERE room_key = ?1 AND member_key = ?2";
+    tx.execute(SQL, params![room_key, member_key]).await.map(drop)
+}
+
+/// Who takes over a room whose only owner is gone: that owner's own user, else the person who joined first, else the
+/// agent who did. `None` when nobody is left.
+pub async fn heir(tx: &mut Reader, room_key: i64, gone_key: i64) -> Result<Option<i64>, StoreError> {
+    const SQL: &str = "SELECT p.member_key FROM participants p JOIN identities i ON i.key = p.member_key \
+                       JOIN identities g ON g.key = ?2 \
+                       WHERE p.room_key = ?1 AND p.left_at IS NULL AND p.status <> 'blocked' AND i.deleted_at IS NULL \
+                       ORDER BY CASE WHEN i.key = g.owner_key THEN 0 ELSE 1 END, i.kind, p.joined_sequence, i.key LIMIT 1";
+    tx.query_opt(SQL, params![room_key, gone_key]).await?.map(|row| row.int(0)).transpose()
+}
+
+/// Whether a room belongs to a user: it owns the room, or an agent of its does.
+pub async fn belongs_to(tx: &mut Reader, room_key: i64, user_key: i64) -> Result<bool, StoreError> {
+    const OWN: &str = "SELECT 1 FROM participants WHERE room_key = ?1 AND member_key = ?2 AND left_at IS NULL \
+                       AND role = 'owner'";
+    const AGENTS: &str = "SELECT 1 FROM identities a JOIN participants p ON p.member_key = a.key AND p.room_key = ?1 \
+                          WHERE a.owner_key = ?2 AND a.kind = 1 AND a.deleted_at IS NULL AND p.left_at IS NULL \
+                          AND p.role = 'owner' LIMIT 1";
+    Ok(tx.query_opt(OWN, params![room_key, user_key]).await?.is_some()
+        || tx.query_opt(AGENTS, params![room_key, user_key]).await?.is_some())
 }
 
 /// Ends somebody's participation: the row stays, with its open tallies moved to cancelled.
 pub async fn leave(tx: &mut Writer, room_key: i64, member_key: i64, at: Timestamp) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE participants SET left_at = ?3, \
+                       stopped_sequence = NULL, stopped_at = NULL, stopped_by = NULL, \
                        cancelled = cancelled + stored + delivered + processing + failed, \
                        stored = 0, delivered = 0, processing = 0, failed = 0 \
                        WHERE room_key = ?1 AND member_key = ?2 AND left_at IS NULL";
@@ -306,7 +361,8 @@ pub async fn tally(
 ) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE participants SET stored = stored + ?3, delivered = delivered + ?4, \
                        processing = processing + ?5, failed = failed + ?6, processed = processed + ?7, \
-                       cancelled = cancelled + ?8, dead_lettered = dead_lettered + ?9 \
+                       cancelled = cancelled + ?8, dead_lettered = dead_lettered + ?9, \
+                       worked = CASE WHEN processing + ?5 > processing THEN 1 ELSE worked END \
                        WHERE room_key = ?1 AND member_key = ?2";
     if from == Some(to) {
         return Ok(());
@@ -318,14 +374,40 @@ pub async fn tally(
 
 /// Counts a row that a member sent.
 pub async fn tally_sent(tx: &mut Writer, room_key: i64, member_key: i64) -> Result<(), StoreError> {
-    const SQL: &str = "UPDATE participants SET sent = sent + 1 WHERE room_key = ?1 AND member_key = ?2";
+    const SQL: &str = "UPDATE participants SET sent = sent + 1, worked = 1 WHERE room_key = ?1 AND member_key = ?2";
     tx.execute(SQL, params![room_key, member_key]).await.map(drop)
+}
+
+/// Notes that a member tried a message that was not sent to it, which no tally counts.
+pub async fn note_work(tx: &mut Writer, room_key: i64, member_key: i64) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE participants SET worked = 1 WHERE room_key = ?1 AND member_key = ?2";
+    tx.execute(SQL, params![room_key, member_key]).await.map(drop)
+}
+
+/// The key of a member that has been in the room, without leaving it, since before `sequence`.
+pub async fn still_there(
+    tx: &mut Reader,
+    room_key: i64,
+    who: IdentityId,
+    sequence: i64,
+) -> Result<Option<i64>, StoreError> {
+    const SQL: &str = "SELECT p.member_key FROM identities i JOIN participants p ON p.member_key = i.key \
+                       WHERE i.id = ?2 AND p.room_key = ?1 AND p.left_at IS NULL AND p.joined_sequence < ?3";
+    tx.query_opt(SQL, params![room_key, who, sequence]).await?.map(|row| row.int(0)).transpose()
 }
 
 /// The key of an identity, deleted or not.
 pub async fn member_key(tx: &mut Reader, who: IdentityId) -> Result<Option<i64>, StoreError> {
     const SQL: &str = "SELECT key FROM identities WHERE id = ?1";
     tx.query_opt(SQL, params![who]).await?.map(|row| row.int(0)).transpose()
+}
+
+/// Some of those who are in a room, by their keys.
+pub async fn keys_in(tx: &mut Reader, room_key: i64, limit: i64) -> Result<Vec<i64>, StoreError> {
+    const SQL: &str = "SELECT member_key FROM participants WHERE room_key = ?1 AND left_at IS NULL \
+                       ORDER BY member_key LIMIT ?2";
+    let rows = tx.query(SQL, params![room_key, limit]).await?;
+    rows.iter().map(|row| row.int(0)).collect()
 }
 
 /// A deleted agent that is still in a room.
@@ -364,9 +446,13 @@ pub async fn deleted_member(
     tx.query_opt(SQL, params![room_key, who]).await?.map(with_key).transpose()
 }
 
-/// In how many rooms an agent ever worked.
-pub async fn executions(tx: &mut Reader, who: IdentityId) -> Result<i64, StoreError> {
-    const SQL: &str = "SELECT count(*) FROM participants p WHERE p.member_key = (SELECT key FROM identities WHERE id = ?1) \
-                       AND p.left_at IS NULL AND p.processing + p.failed + p.processed + p.sent > 0";
-    tx.query_one(SQL, params![who]).await?.int(0)
+/// Whether two are in a room together.
+pub async fn share_room(tx: &mut Reader, one: IdentityId, other: IdentityId) -> Result<bool, StoreError> {
+    const SQL: &str = "SELECT 1 FROM participants p JOIN participants q ON q.room_key = p.room_key \
+                       JOIN rooms r ON r.key = p.room_key \
+                       WHERE p.member_key = (SELECT key FROM identities WHERE id = ?1) \
+                       AND q.member_key = (SELECT key FROM identities WHERE id = ?2) \
+                       AND p.left_at IS NULL AND q.left_at IS NULL AND p.status <> 'blocked' AND r.deleted_at IS NULL \
+                       LIMIT 1";
+    Ok(tx.query_opt(SQL, params![one, other]).await?.is_some())
 }

@@ -14,13 +14,13 @@ use crate::{Param, Reader, Row, StoreError, Writer, params};
 /// Columns of a [`Room`] under the aliases `r` (the room) and `c` (its creator).
 macro_rules! room_columns {
     () => {
-        "r.id, r.title, r.task_id, r.status, r.kind, c.id, r.last_message_at, r.inserted_at, r.updated_at"
+        "r.id, r.title, r.task_id, r.status, r.kind, c.id, r.last_message_at, r.inserted_at, r.updated_at, r.description"
     };
 }
 pub(crate) use room_columns;
 
 /// How many columns [`room_columns`] names.
-pub(crate) const ROOM_COLUMNS: usize = 9;
+pub(crate) const ROOM_COLUMNS: usize = 10;
 
 /// Reads [`room_columns`] that start at column `from`.
 pub(crate) fn read_room(row: &mut Row, from: usize) -> Result<Room, StoreError> {
@@ -35,6 +35,7 @@ pub(crate) fn read_room(row: &mut Row, from: usize) -> Result<Room, StoreError> 
         inserted_at: Timestamp::from_micros(row.int(from + 7)?),
         updated_at: Timestamp::from_micros(row.int(from + 8)?),
         title: row.take_opt_text(from + 1)?,
+        description: row.take_opt_text(from + 9)?,
     })
 }
 
@@ -79,6 +80,12 @@ pub async fn insert(tx: &mut Writer, room: &Room) -> Result<Advanced, StoreError
     Ok(advanced)
 }
 
+/// The key of a room that is not deleted.
+pub async fn key(tx: &mut Reader, id: RoomId) -> Result<Option<i64>, StoreError> {
+    const SQL: &str = "SELECT key FROM rooms WHERE id = ?1 AND deleted_at IS NULL";
+    tx.query_opt(SQL, params![id]).await?.map(|row| row.int(0)).transpose()
+}
+
 /// A room that is not deleted.
 pub async fn by_key(tx: &mut Reader, key: i64) -> Result<Option<Room>, StoreError> {
     const SQL: &str = concat!(
@@ -120,6 +127,21 @@ pub async fn delete(tx: &mut Writer, key: i64, at: Timestamp) -> Result<(), Stor
     tx.execute(SQL, params![key, at.as_micros()]).await.map(drop)
 }
 
+/// For the test of its plan, too.
+pub const NEXT_DELETED: &str =
+    "SELECT key FROM rooms WHERE deleted_at IS NOT NULL AND participants > 0 ORDER BY key LIMIT 1";
+
+/// A deleted room that somebody is still in, by its key: they are taken out in the background.
+pub async fn next_deleted(tx: &mut Reader) -> Result<Option<i64>, StoreError> {
+    tx.query_opt(NEXT_DELETED, params![]).await?.map(|row| row.int(0)).transpose()
+}
+
+/// Counts those who were taken out of a deleted room.
+pub async fn departed(tx: &mut Writer, key: i64, count: i64) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE rooms SET participants = participants - ?2 WHERE key = ?1";
+    tx.execute(SQL, params![key, count]).await.map(drop)
+}
+
 /// Counts a new message or event and gives its moment: now, or just after the newest one if the clock went back.
 pub async fn message_posted(
     tx: &mut Writer,
@@ -157,10 +179,12 @@ pub async fn message_counts(tx: &mut Reader, key: i64) -> Result<Vec<(MessageKin
     COUNTED.iter().enumerate().map(|(column, kind)| Ok((*kind, row.int(column)?))).collect()
 }
 
-/// Gives an untitled room its automatic title; false when it has one.
-pub async fn name_untitled(tx: &mut Writer, key: i64, title: &str) -> Result<bool, StoreError> {
-    const SQL: &str = "UPDATE rooms SET title = ?2 WHERE key = ?1 AND title IS NULL";
-    Ok(tx.execute(SQL, params![key, title]).await? == 1)
+/// Describes a room by its first text message, and gives it that message's title if it has none; the title that it has
+/// then. `None` when it was described before.
+pub async fn describe(tx: &mut Writer, key: i64, title: &str, description: &str) -> Result<Option<String>, StoreError> {
+    const SQL: &str = "UPDATE rooms SET title = COALESCE(title, ?2), description = ?3 \
+                       WHERE key = ?1 AND description IS NULL RETURNING title";
+    tx.query_opt(SQL, params![key, title, description]).await?.map(|mut row| row.take_text(0)).transpose()
 }
 
 /// The rooms of a member, oldest first, each with its key.

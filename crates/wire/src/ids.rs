@@ -60,8 +60,46 @@ id!(
     IdentityId
 );
 id!(
+    /// An agent's work in one room; a new one each time it joins.
+    ExecutionId
+);
+id!(
+    /// A job that deletes many rooms or agents.
+    BulkDeletionId
+);
+id!(
     /// An API key's own id; it names the key in lists and when revoking, and is no secret.
     KeyId
+);
+
+id!(
+    /// A file of a room.
+    FileId
+);
+
+id!(
+    /// A contact's record: each of the two has its own. It names the contact, not the identity.
+    ContactId
+);
+
+id!(
+    /// A request to become contacts.
+    ContactRequestId
+);
+
+id!(
+    /// A task on a room's board.
+    TaskId
+);
+
+id!(
+    /// Something that an agent remembers.
+    MemoryId
+);
+
+id!(
+    /// An organization of users.
+    OrganizationId
 );
 
 /// Whether an identity is a person or a program (`type` on the wire).

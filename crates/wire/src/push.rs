@@ -2,15 +2,18 @@
 //! that its validator rejects is lost work (contract/websocket.md §2.9, §2.10).
 //!
 //! The payload of `message_created`, `message_updated` and `event_created` is the REST row of the message, and that of
-//! `room_updated` the REST row of the room: see [`crate::rest`].
+//! `room_updated` the REST row of the room; those of `room_tasks` are the REST task and board. People read the REST row of the request in `contact_request_received`, agents
+//! a flat form of it. For the rows see [`crate::rest`].
 
 mod activity;
+mod contact;
 mod control;
 mod participant;
 mod room;
 
 pub use activity::{Activity, ActivityChanged, WorkingAgent};
-pub use control::Supersede;
+pub use contact::{ContactAdded, ContactRemoved, ContactRequestReceived, ContactRequestUpdated};
+pub use control::{AgentControl, Supersede};
 pub use participant::{AgentConnection, ParticipantAdded, ParticipantPresence, ParticipantRemoved, PresenceSnapshot};
 pub use room::{RoomAdded, RoomDeleted, RoomRemoved};
 
@@ -42,6 +45,22 @@ pub mod event {
     pub const AGENT_DISCONNECTED: &str = "agent_disconnected";
     /// Who works in the room changed, to people.
     pub const ACTIVITY_CHANGED: &str = "activity_changed";
+    /// Somebody asks to become contacts, to whom it asks.
+    pub const CONTACT_REQUEST_RECEIVED: &str = "contact_request_received";
+    /// A request was answered or taken back, to both.
+    pub const CONTACT_REQUEST_UPDATED: &str = "contact_request_updated";
+    /// You have a new contact.
+    pub const CONTACT_ADDED: &str = "contact_added";
+    /// You have a contact no more.
+    pub const CONTACT_REMOVED: &str = "contact_removed";
+    /// A task came to be.
+    pub const TASK_CREATED: &str = "task_created";
+    /// A task changed.
+    pub const TASK_UPDATED: &str = "task_updated";
+    /// The room's goal changed.
+    pub const BOARD_UPDATED: &str = "board_updated";
+    /// An agent is to stop, to go on, or to give up its turn.
+    pub const AGENT_CONTROL: &str = "agent.control";
     /// A newer connection of the same agent takes over.
     pub const SUPERSEDE: &str = "supersede";
 }

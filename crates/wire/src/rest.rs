@@ -1,10 +1,15 @@
 //! The JSON of both REST APIs: what replies hold. Requests are read by hand in the server, because every fault in one
 //! must be named with its place.
 
+pub mod bulk_deletion;
+pub mod contact;
+pub mod control;
 pub mod identity;
+pub mod memory;
 pub mod message;
 pub mod participant;
 pub mod room;
+pub mod task;
 
 use serde::Serialize;
 

@@ -6,7 +6,7 @@ use bandstand_server::admin::{AgentRow, Operation, Outcome, WithKey};
 use serde_json::json;
 
 use super::{administer, unexpected};
-use crate::cli::AgentCommand;
+use crate::cli::{AgentCommand, Place};
 use crate::output::{Failure, columns, say, say_json};
 
 pub(crate) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
@@ -38,6 +38,8 @@ pub(crate) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
                 say(&columns(["HANDLE", "NAME", "ID", "DESCRIPTION"], &rows));
             }
         }
+        AgentCommand::Share { who, place } => share(&place, who, true)?,
+        AgentCommand::Unshare { who, place } => share(&place, who, false)?,
         AgentCommand::Remove { who, force, place } => {
             let (performed, _) = administer(&place, Operation::RemoveAgent { who, force })?;
             let Outcome::AgentRemoved(removed) = performed.outcome else { return Err(unexpected()) };
@@ -49,6 +51,19 @@ pub(crate) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn share(place: &Place, who: String, shared: bool) -> Result<(), Failure> {
+    let (performed, _) = administer(place, Operation::ShareAgent { who, shared })?;
+    let Outcome::AgentShared(agent) = performed.outcome else { return Err(unexpected()) };
+    if place.json {
+        say_json(&agent)?;
+    } else if shared {
+        say(&format!("The organization of {}'s owner can find it now.", agent.handle));
+    } else {
+        say(&format!("{} is no longer shared with its owner's organization.", agent.handle));
+    }
+    Ok(())
 }
 
 fn row(agent: AgentRow) -> [String; 4] {

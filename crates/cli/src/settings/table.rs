@@ -142,6 +142,7 @@ impl Access for BytesAt {
 
 const LISTENING: &str = "Listening";
 const DATA: &str = "Data";
+const FILES: &str = "Files";
 const LOGS: &str = "Logs";
 const REQUESTS: &str = "Requests";
 const ROOMS: &str = "Agents and rooms";
@@ -253,6 +254,56 @@ pub(crate) static TABLE: &[Setting] = &[
         at: &At::<Duration>(|s| &mut s.slow_operation),
     },
     Setting {
+        name: "files_bucket",
+        group: FILES,
+        doc: "A bucket of an S3-compatible store for the files of rooms. Unless set, they are in the data folder. The \
+              credentials are in BANDSTAND_S3_ACCESS_KEY_ID and BANDSTAND_S3_SECRET_ACCESS_KEY.",
+        least: "",
+        at: &At::<Option<String>>(|s| &mut s.files_bucket),
+    },
+    Setting {
+        name: "files_endpoint",
+        group: FILES,
+        doc: "Where the S3-compatible store is, such as https://s3.example.org. Unless set, AWS in files_region.",
+        least: "",
+        at: &At::<Option<String>>(|s| &mut s.files_endpoint),
+    },
+    Setting {
+        name: "files_region",
+        group: FILES,
+        doc: "The region of the bucket.",
+        least: "",
+        at: &At::<String>(|s| &mut s.files_region),
+    },
+    Setting {
+        name: "file_bytes",
+        group: FILES,
+        doc: "Largest file of a room.",
+        least: "1KiB",
+        at: &BytesAt(|s| &mut s.limits.file_bytes),
+    },
+    Setting {
+        name: "file_types",
+        group: FILES,
+        doc: "Types of files that are taken, as the starts of content types: image/,text/plain. Unless set, all.",
+        least: "",
+        at: &At::<Option<String>>(|s| &mut s.limits.file_types),
+    },
+    Setting {
+        name: "file_retention",
+        group: FILES,
+        doc: "Files are removed after so long. Unless set, never.",
+        least: "1m",
+        at: &At::<Option<Duration>>(|s| &mut s.limits.file_retention),
+    },
+    Setting {
+        name: "upload_timeout",
+        group: FILES,
+        doc: "Longest time for one upload.",
+        least: "1s",
+        at: &At::<Duration>(|s| &mut s.limits.upload_timeout),
+    },
+    Setting {
         name: "log_format",
         group: LOGS,
         doc: "How log lines on standard error look: text for people, json for programs.",
@@ -307,6 +358,20 @@ pub(crate) static TABLE: &[Setting] = &[
         doc: "Participants that a room may have.",
         least: "2",
         at: &At::<usize>(|s| &mut s.limits.room_participants),
+    },
+    Setting {
+        name: "tasks",
+        group: ROOMS,
+        doc: "Whether rooms have a task board. Without it, its routes answer 404 and agents are told not to use it.",
+        least: "",
+        at: &At::<bool>(|s| &mut s.limits.tasks),
+    },
+    Setting {
+        name: "memories",
+        group: ROOMS,
+        doc: "Whether agents may store memories. Without it, all routes of memories answer 403.",
+        least: "",
+        at: &At::<bool>(|s| &mut s.limits.memories),
     },
     Setting {
         name: "frame_bytes",

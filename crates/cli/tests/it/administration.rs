@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::program::{Installation, bandstand};
+use crate::program::{Installation, bandstand, http_client};
 
 /// Everything once, on whatever is there.
 fn administer(installation: &Installation) {
@@ -29,6 +29,8 @@ fn administer(installation: &Installation) {
     assert_eq!(agents["agents"].as_array().unwrap().len(), 1);
     assert!(!agents.to_string().contains("band_a_"), "a key is shown once");
 
+    organize(installation, handle);
+
     let rotated = installation.json(&["key", "rotate", handle]);
     assert_eq!(rotated["id"], bot["id"]);
     assert_ne!(rotated["api_key"], bot["api_key"]);
@@ -41,6 +43,38 @@ fn administer(installation: &Installation) {
     assert_eq!(installation.json(&["agent", "list"])["agents"], serde_json::json!([]));
 
     refusals(installation);
+}
+
+/// An organization with ann in it, and her agent shared with it.
+fn organize(installation: &Installation, agent: &str) {
+    let acme = installation.json(&["organization", "add", "Acme Inc"]);
+    assert_eq!((&acme["name"], &acme["members"]), (&"Acme Inc".into(), &serde_json::json!([])));
+    let id = acme["id"].as_str().unwrap();
+    let joined = installation.json(&["organization", "member", "add", "acme inc", "@Ann"]);
+    assert_eq!((&joined["organization_id"], &joined["user"]["handle"]), (&acme["id"], &"ann".into()));
+    let list = installation.json(&["organization", "list"]);
+    assert_eq!(list["organizations"][0]["members"][0]["handle"], "ann");
+
+    for (command, shared) in [("share", true), ("unshare", false), ("share", true)] {
+        assert_eq!(installation.json(&["agent", command, agent])["shared_with_organization"], shared);
+    }
+    assert_eq!(installation.json(&["agent", "list"])["agents"][0]["shared_with_organization"], true);
+
+    for (arguments, part) in [
+        (&["organization", "add", "ACME INC"][..], "there already is"),
+        (&["organization", "add", " "], "blank"),
+        (&["organization", "member", "add", "Acme Inc", "ann"], "one organization at most"),
+        (&["organization", "member", "add", "Nowhere", "ann"], "no organization \"Nowhere\""),
+        (&["organization", "member", "add", id, "nobody"], "no user \"nobody\""),
+        (&["organization", "member", "add", id, agent], "no user"),
+        (&["organization", "member", "remove", id, "owner"], "does not belong"),
+        (&["agent", "share", "ann"], "no agent"),
+    ] {
+        refused(installation, arguments, part);
+    }
+    let left = installation.json(&["organization", "member", "remove", id, "ann"]);
+    assert_eq!(left["organization"], "Acme Inc");
+    refused(installation, &["organization", "member", "remove", id, "ann"], "does not belong");
 }
 
 fn valid_keys(installation: &Installation, holder: &str) -> usize {
@@ -58,14 +92,19 @@ fn refusals(installation: &Installation) {
         (&["key", "rotate", "nobody"], "nobody"),
         (&["key", "revoke", "nobody"], "nobody"),
     ] {
-        let said = installation.run(arguments);
-        assert_eq!(said.code, Some(1), "{arguments:?}: {}{}", said.out, said.err);
-        assert!(said.err.contains(part), "{arguments:?}: {}", said.err);
-        let json = installation.run(&[arguments, &["--json"]].concat());
-        let answer: Value = serde_json::from_str(&json.out).unwrap();
-        assert!(answer["error"]["message"].as_str().unwrap().contains(part), "{}", json.out);
-        assert_eq!(json.code, Some(1));
+        refused(installation, arguments, part);
     }
+}
+
+/// It does not happen, and people and programs are told why.
+fn refused(installation: &Installation, arguments: &[&str], part: &str) {
+    let said = installation.run(arguments);
+    assert_eq!(said.code, Some(1), "{arguments:?}: {}{}", said.out, said.err);
+    assert!(said.err.contains(part), "{arguments:?}: {}", said.err);
+    let json = installation.run(&[arguments, &["--json"]].concat());
+    let answer: Value = serde_json::from_str(&json.out).unwrap();
+    assert!(answer["error"]["message"].as_str().unwrap().contains(part), "{}", json.out);
+    assert_eq!(json.code, Some(1));
 }
 
 #[test]
@@ -111,7 +150,7 @@ async fn a_revoked_key_stops_working_at_once() {
     let installation = Installation::new();
     let server = installation.up();
     let user = installation.json(&["user", "add", "ann"]);
-    let client = reqwest::Client::builder().build().unwrap();
+    let client = http_client();
     let status = async || {
         let request =
             client.get(server.url("/api/v1/me/profile")).header("x-api-key", user["api_key"].as_str().unwrap());
@@ -153,9 +192,14 @@ fn without_data_it_says_how_to_begin() {
 fn everything_has_a_list_for_people() {
     let installation = Installation::used();
     installation.json(&["agent", "add", "Bot"]);
-    for (what, first, part) in
-        [("user", "HANDLE", "owner"), ("agent", "HANDLE", "owner/bot"), ("key", "KEY", "band_a_")]
-    {
+    installation.json(&["organization", "add", "Acme"]);
+    installation.json(&["organization", "member", "add", "Acme", "owner"]);
+    for (what, first, part) in [
+        ("user", "HANDLE", "owner"),
+        ("agent", "HANDLE", "owner/bot"),
+        ("organization", "NAME", "owner"),
+        ("key", "KEY", "band_a_"),
+    ] {
         let said = installation.run(&[what, "list"]);
         assert!(said.out.starts_with(first) && said.out.contains(part), "{}", said.out);
     }

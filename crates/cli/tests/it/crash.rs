@@ -9,7 +9,7 @@ use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use crate::program::{Installation, Server};
+use crate::program::{Installation, Server, http_client};
 
 const OWNER_KEY: &str = "band_u_0123456789abcdefghijklmnopqrstuvwxyz";
 const ROUNDS: u64 = 30;
@@ -127,7 +127,7 @@ fn start(installation: &Installation) -> Server {
 }
 
 async fn nothing_acknowledged_is_lost(installation: Installation) {
-    let client = Client::builder().timeout(Duration::from_secs(20)).build().unwrap();
+    let client = http_client();
     let door = |server: &Server| Door { client: client.clone(), address: server.address.clone() };
     let mut server = start(&installation);
     let story = Arc::new(prepare(&door(&server)).await);

@@ -14,6 +14,8 @@ fn help_texts() {
         ("help", &["--help"][..]),
         ("help_up", &["up", "--help"]),
         ("help_user_add", &["user", "add", "--help"]),
+        ("help_organization", &["organization", "--help"]),
+        ("help_organization_member_add", &["organization", "member", "add", "--help"]),
         ("help_agent", &["agent", "--help"]),
         ("help_agent_add", &["agent", "add", "--help"]),
         ("help_key", &["key", "--help"]),
@@ -30,7 +32,7 @@ fn printed_defaults() {
 
 #[test]
 fn every_command_has_a_line_of_help() {
-    for command in ["up", "user", "agent", "key", "config", "doctor"] {
+    for command in ["up", "user", "organization", "agent", "key", "config", "doctor"] {
         assert!(help(&["--help"]).lines().any(|line| line.trim_start().starts_with(command)), "{command}");
     }
 }

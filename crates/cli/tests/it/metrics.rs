@@ -1,6 +1,6 @@
 //! Metrics have their own door, and none unless asked for.
 
-use crate::program::{Installation, Server};
+use crate::program::{Installation, Server, http_client};
 
 #[tokio::test]
 async fn metrics_are_on_their_own_listener() {
@@ -8,7 +8,7 @@ async fn metrics_are_on_their_own_listener() {
     let arguments = ["up", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"];
     let server = Server::start(installation.command(&arguments));
     let door = server.said().lines().find_map(|line| line.strip_prefix("metrics on ")).unwrap().to_owned();
-    let client = reqwest::Client::builder().build().unwrap();
+    let client = http_client();
     let text = client.get(&door).send().await.unwrap().text().await.unwrap();
     assert!(text.contains("# HELP bandstand_build_info"), "{text}");
     assert!(text.contains("bandstand_store_commit_seconds_bucket{le=\"0.001\"}"), "{text}");

@@ -29,6 +29,13 @@ pub(crate) fn bandstand() -> Command {
     command
 }
 
+/// An HTTP client. The server's S3 client makes TLS a part of this library, which then wants to know whose.
+pub(crate) fn http_client() -> reqwest::Client {
+    // Fails only when one is installed already, which then serves.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().timeout(PATIENCE).build().unwrap()
+}
+
 /// What a program said, and how it ended.
 pub(crate) struct Said {
     pub(crate) code: Option<i32>,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::TcpListener;
 
-use crate::program::{Installation, Said, Server, mode};
+use crate::program::{Installation, Said, Server, http_client, mode};
 
 fn key_in(text: &str) -> Option<&str> {
     let start = text.find("band_u_")?;
@@ -16,7 +16,7 @@ async fn the_owners_key_is_printed_once_and_works() {
     let installation = Installation::new();
     let server = installation.up();
     let key = key_in(server.said()).expect("a key").to_owned();
-    let me = reqwest::Client::builder().build().unwrap().get(server.url("/api/v1/me/profile"));
+    let me = http_client().get(server.url("/api/v1/me/profile"));
     assert_eq!(me.header("x-api-key", &key).send().await.unwrap().status(), 200);
     let (out, err) = server.stop();
     assert_eq!(out.matches("band_u_").count(), 1, "{out}");
@@ -39,7 +39,7 @@ async fn a_preset_owners_key_works_and_is_not_printed() {
     let mut command = installation.command(&["up", "--listen", "127.0.0.1:0", "--owner-handle", "ann"]);
     command.env("BANDSTAND_OWNER_KEY", &key);
     let server = Server::start(command);
-    let me = reqwest::Client::builder().build().unwrap().get(server.url("/api/v1/me/profile"));
+    let me = http_client().get(server.url("/api/v1/me/profile"));
     assert_eq!(me.header("x-api-key", &key).send().await.unwrap().status(), 200);
     assert_eq!(installation.json(&["user", "list"])["users"][0]["handle"], "ann");
     let (out, err) = server.stop();
@@ -122,7 +122,7 @@ fn a_socket_left_by_a_killed_server_does_not_matter() {
 async fn it_says_that_it_lives_and_is_ready() {
     let installation = Installation::new();
     let server = installation.up();
-    let client = reqwest::Client::builder().build().unwrap();
+    let client = http_client();
     for (path, word) in [("/healthz", "alive"), ("/readyz", "ready")] {
         let reply = client.get(server.url(path)).send().await.unwrap();
         assert_eq!(reply.status(), 200);

@@ -1,6 +1,7 @@
 //! The one place where an error becomes an HTTP reply: its status, and the contract's envelope with the request's id.
 
 use axum::response::{IntoResponse, Response};
+use bandstand_domain::contact::AnswerError;
 use bandstand_domain::mention::MentionError;
 use bandstand_domain::room::RoomStatus;
 use bandstand_store::StoreError;
@@ -10,11 +11,16 @@ use hyper::header::{HeaderValue, RETRY_AFTER};
 use serde_json::{Map, Value};
 
 use crate::service::agents::{DeleteAgentError, RegisterError};
+use crate::service::contacts::ContactError;
+use crate::service::control::ControlError;
+use crate::service::files::FileError;
 use crate::service::lists::ReadError;
 use crate::service::marks::{MarkError, NextError};
+use crate::service::memories::MemoryError;
 use crate::service::messages::PostError;
 use crate::service::participants::ParticipantError;
 use crate::service::rooms::RoomError;
+use crate::service::tasks::TaskError;
 
 /// A refused or failed request.
 #[derive(Clone, Debug)]
@@ -39,6 +45,14 @@ impl ApiError {
     /// 400: the request cannot be read at all.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
+    }
+
+    /// 400 for one place, which the contract says is this and not 422.
+    pub fn bad_request_at(place: &str, what: impl Into<String>) -> Self {
+        let what = what.into();
+        let message = format!("{place} {what}");
+        let details = [(place.to_owned(), Value::Array(vec![Value::String(what)]))].into_iter().collect();
+        Self { details: Some(details), ..Self::bad_request(message) }
     }
 
     /// 401: no key, or one that opens nothing.
@@ -70,6 +84,12 @@ impl ApiError {
     pub fn too_large(limit: usize) -> Self {
         let message = format!("the request body is larger than {limit} bytes");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message)
+    }
+
+    /// 416.
+    pub fn range_not_satisfiable(length: u64) -> Self {
+        let message = format!("the range starts beyond the file's {length} bytes");
+        Self::new(StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", message)
     }
 
     /// 415.
@@ -177,10 +197,12 @@ impl From<PostError> for ApiError {
         match error {
             PostError::RoomNotFound => Self::not_found(),
             PostError::NotActive(status) => Self::archived(status),
+            PostError::Stopped => Self::forbidden(error.to_string()),
             PostError::Content(what) => Self::invalid_at("/message/content", what),
             PostError::Mention(why) => Self::mention(&why),
             PostError::UnknownAttachment => Self::unprocessable("unknown_attachment", error.to_string()),
             PostError::Resolves => Self::invalid_at("/event/metadata/resolves", error.to_string()),
+            PostError::UnknownTask => Self::invalid_at("/event/metadata/task_id", error.to_string()),
             PostError::Store(cause) => cause.into(),
         }
     }
@@ -196,6 +218,8 @@ impl From<MarkError> for ApiError {
     fn from(error: MarkError) -> Self {
         match error {
             MarkError::RoomNotFound | MarkError::MessageNotFound => Self::not_found(),
+            // The handler answers 204 to it, as clients expect of a mark; nothing else marks.
+            MarkError::Stopped => Self::forbidden(error.to_string()),
             MarkError::NoAttempt(why) => Self::invalid_at("/processing_attempt", why.to_string()),
             MarkError::Store(cause) => cause.into(),
         }
@@ -220,6 +244,33 @@ impl From<ReadError> for ApiError {
     }
 }
 
+impl From<FileError> for ApiError {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::RoomNotFound | FileError::NotFound => Self::not_found(),
+            FileError::NotActive(status) => Self::archived(status),
+            FileError::TooLarge(limit) => Self::too_large(usize::try_from(limit).unwrap_or(usize::MAX)),
+            FileError::HashMismatch => Self::invalid_at("/x-file-sha256", error.to_string()),
+            FileError::TypeNotTaken(_) => Self::invalid_at("/content_type", error.to_string()),
+            FileError::Interrupted => Self::bad_request(error.to_string()),
+            FileError::Unavailable(cause) => Self::unavailable(cause),
+            FileError::Store(cause) => cause.into(),
+        }
+    }
+}
+
+impl From<TaskError> for ApiError {
+    fn from(error: TaskError) -> Self {
+        match error {
+            TaskError::RoomNotFound | TaskError::TaskNotFound => Self::not_found(),
+            TaskError::NotActive(status) => Self::archived(status),
+            TaskError::NothingToSupersede => Self::invalid_at("/supersedes_id", error.to_string()),
+            TaskError::Refused(why) => Self::invalid_at(&format!("/{}", why.field()), why.to_string()),
+            TaskError::Store(cause) => cause.into(),
+        }
+    }
+}
+
 impl From<RoomError> for ApiError {
     fn from(error: RoomError) -> Self {
         match error {
@@ -227,6 +278,16 @@ impl From<RoomError> for ApiError {
             RoomError::NotOwner => Self::forbidden(error.to_string()),
             RoomError::NotActive(status) => Self::archived(status),
             RoomError::Store(cause) => cause.into(),
+        }
+    }
+}
+
+impl From<ControlError> for ApiError {
+    fn from(error: ControlError) -> Self {
+        match error {
+            ControlError::NotFound => Self::not_found(),
+            ControlError::NotOwner => Self::forbidden(error.to_string()),
+            ControlError::Store(cause) => cause.into(),
         }
     }
 }
@@ -249,6 +310,36 @@ impl From<ParticipantError> for ApiError {
                 | MembershipError::AgentRemovesUser),
             ) => Self::forbidden(why.to_string()),
             ParticipantError::Store(cause) => cause.into(),
+        }
+    }
+}
+
+impl From<ContactError> for ApiError {
+    fn from(error: ContactError) -> Self {
+        match error {
+            ContactError::NotFound => Self::not_found(),
+            ContactError::Ask(why) => Self::conflict(why.to_string()),
+            ContactError::Answer(why @ AnswerError::WrongSide(_)) => Self::forbidden(why.to_string()),
+            ContactError::Answer(why @ AnswerError::Resolved(_)) => Self::conflict(why.to_string()),
+            ContactError::Store(cause) => cause.into(),
+        }
+    }
+}
+
+impl From<MemoryError> for ApiError {
+    fn from(error: MemoryError) -> Self {
+        match error {
+            MemoryError::NotFound => Self::not_found(),
+            MemoryError::NotSource | MemoryError::NotYours => Self::forbidden(error.to_string()),
+            MemoryError::NotArchived => Self::invalid_at("status", error.to_string()),
+            // band-sdk matches the code, and rewrites the error for its model.
+            MemoryError::NoOrganization => Self {
+                code: "org_scope_requires_organization",
+                message: error.to_string(),
+                ..Self::invalid_at("organization_id", error.to_string())
+            },
+            MemoryError::NoCaller => Self::unauthorized(),
+            MemoryError::Store(cause) => cause.into(),
         }
     }
 }

@@ -6,3 +6,4 @@ pub(crate) mod cursor;
 pub(crate) mod page;
 pub(crate) mod path;
 pub(crate) mod query;
+pub(crate) mod task;

@@ -1,6 +1,10 @@
 //! The Human API: the caller is a person.
 
 pub(super) mod agents;
+pub(super) mod bulk_deletions;
+pub(super) mod contacts;
+pub(super) mod control;
+pub(super) mod memories;
 pub(super) mod messages;
 pub(super) mod participants;
 pub(super) mod peers;

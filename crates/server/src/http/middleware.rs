@@ -7,11 +7,11 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use hyper::StatusCode;
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::{CONNECTION, HeaderName, HeaderValue};
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use crate::http::ApiError;
+use crate::http::{ApiError, unread};
 use crate::state::AppState;
 
 /// The id of a request: in its log lines, in the reply's `x-request-id` header, and in an error's body.
@@ -28,7 +28,9 @@ pub(crate) async fn around(State(app): State<AppState>, mut request: Request, ne
     request.extensions_mut().insert(RequestId(id.clone()));
     let span = tracing::info_span!("request", request.id = %id, http.method = %method, http.route = route);
     let started = Instant::now();
-    let limit = app.limits.request_timeout;
+    // The bytes of a file may take their time.
+    let limit = if route.ends_with("/files") { app.limits.upload_timeout } else { app.limits.request_timeout };
+    let (request, unread) = unread::lend(request);
     let run = async {
         let run = AssertUnwindSafe(next.run(request)).catch_unwind();
         match tokio::time::timeout(limit, run).await {
@@ -38,6 +40,10 @@ pub(crate) async fn around(State(app): State<AppState>, mut request: Request, ne
         }
     };
     let mut response = run.instrument(span.clone()).await;
+    let ends = match unread {
+        Some(unread) => !unread.throw_away().await,
+        None => false,
+    };
     let entered = span.enter();
     let error = response.extensions_mut().remove::<ApiError>();
     let code = error.as_ref().map(ApiError::code);
@@ -49,6 +55,9 @@ pub(crate) async fn around(State(app): State<AppState>, mut request: Request, ne
     }
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(HEADER, value);
+    }
+    if ends {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     let status = response.status();
     let duration = started.elapsed();

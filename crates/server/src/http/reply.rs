@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bandstand_wire::rest::Data;
 use hyper::StatusCode;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderValue, LOCATION};
 use serde::Serialize;
 
 use crate::http::ApiError;
@@ -30,6 +30,18 @@ pub(crate) fn ok<T: Serialize>(data: T) -> Response {
 /// 201 with `{"data": …}`.
 pub(crate) fn created<T: Serialize>(data: T) -> Response {
     json(StatusCode::CREATED, &Data { data })
+}
+
+/// 202 with `{"data": …}`, and where to look for how far it is.
+pub(crate) fn accepted<T: Serialize>(data: T, location: &str) -> Response {
+    let mut response = json(StatusCode::ACCEPTED, &Data { data });
+    match HeaderValue::from_str(location) {
+        Ok(value) => {
+            response.headers_mut().insert(LOCATION, value);
+            response
+        }
+        Err(why) => ApiError::internal(why).into_response(),
+    }
 }
 
 /// 200 with a page.

@@ -69,10 +69,29 @@ pub enum AdminError {
     /// There is no such user, agent or key.
     #[error("there is no {what} {name:?}")]
     NotFound {
-        /// `user`, `agent`, `user or agent`, or `key, user or agent`.
+        /// `user`, `agent`, `user or agent`, `key, user or agent`, or `organization`.
         what: &'static str,
         /// What was asked for.
         name: String,
+    },
+    /// An organization of that name exists.
+    #[error("there already is an organization named {0:?}")]
+    OrganizationTaken(String),
+    /// The user is in an organization, and may be in one only.
+    #[error("{user} already belongs to {organization:?}; a user is in one organization at most")]
+    HasOrganization {
+        /// The user's handle.
+        user: String,
+        /// Its organization's name.
+        organization: String,
+    },
+    /// The user is not in that organization.
+    #[error("{user} does not belong to {organization:?}")]
+    NotInOrganization {
+        /// The user's handle.
+        user: String,
+        /// The organization's name.
+        organization: String,
     },
     /// There is no user yet.
     #[error("this server has no owner yet; start it once with `bandstand up`")]
@@ -329,7 +348,7 @@ impl Services {
     }
 
     /// Somebody, by id or handle.
-    async fn find(&self, who: String) -> Result<Option<Profile>, AdminError> {
+    pub(super) async fn find(&self, who: String) -> Result<Option<Profile>, AdminError> {
         self.store
             .read("find_identity", move |tx: &mut Reader| {
                 Box::pin(async move {

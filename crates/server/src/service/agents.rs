@@ -3,8 +3,9 @@
 use bandstand_domain::handle;
 use bandstand_domain::identity::{Agent, Profile};
 use bandstand_store::participants::Leftover;
-use bandstand_store::{StoreError, Writer, identities, keys, participants, rooms};
+use bandstand_store::{StoreError, Writer, contacts, executions, identities, keys, participants, rooms};
 use bandstand_wire::ids::{IdentityId, IdentityKind};
+use bandstand_wire::time::Timestamp;
 
 use crate::secret::{ApiKey, KeyKind};
 use crate::service::participants::{Gone, take_out};
@@ -116,8 +117,7 @@ impl Services {
         Ok((agent, api_key))
     }
 
-    /// Deletes an agent: its key stops working at once, then it leaves its rooms one by one. If the server dies in
-    /// between, the background job goes on.
+    /// Deletes an agent: its key stops working at once, then it leaves its rooms one by one and its contacts end.
     ///
     /// `owner` restricts it to that user's agents.
     ///
@@ -132,43 +132,36 @@ impl Services {
         let now = self.clock.now();
         let deleted = self
             .store
-            .write("delete_agent", move |tx| {
-                Box::pin(async move {
-                    let agent = identities::agent(tx, id).await?;
-                    let agent = agent.filter(|agent| owner.is_none_or(|owner| agent.owner == owner));
-                    let agent = agent.ok_or(DeleteAgentError::NotFound)?;
-                    if !force && identities::has_history(tx, id).await? {
-                        return Err(DeleteAgentError::HasHistory);
-                    }
-                    let executions = if force { participants::executions(tx, id).await? } else { 0 };
-                    keys::revoke_all(tx, id, now).await?;
-                    identities::delete(tx, id, now).await?;
-                    Ok::<_, DeleteAgentError>(DeletedAgent { agent, executions })
-                })
-            })
+            .write("delete_agent", move |tx| Box::pin(async move { delete_in(tx, owner, id, force, now).await }))
             .await?;
-        self.leave_rooms_of(id).await?;
+        self.finish_deletion(id).await;
         Ok(deleted)
     }
 
-    /// Takes a deleted agent out of every room it is still in.
-    async fn leave_rooms_of(&self, id: IdentityId) -> Result<(), StoreError> {
-        let mut after = 0;
-        loop {
-            const AT_ONCE: i64 = 100;
-            let rooms: Vec<_> = self
-                .store
-                .read("rooms_of_deleted", move |tx| Box::pin(rooms::keys_of_member(tx, id, after, AT_ONCE)))
-                .await?;
-            for (room, room_key) in &rooms {
-                self.take_out_deleted(Leftover { room: *room, room_key: *room_key, member: id }).await?;
-                after = *room_key;
-            }
-            if rooms.len() < usize::try_from(AT_ONCE).unwrap_or(usize::MAX) {
-                self.removals.wake();
-                return Ok(());
-            }
+    /// What follows from an agent's deletion. Nobody sees the agent any more, so a failure here is not the caller's: the
+    /// background job goes on with whatever is left, also when the server dies in between.
+    pub(super) async fn finish_deletion(&self, id: IdentityId) {
+        let finished = async {
+            self.leave_rooms_of(id).await?;
+            self.drop_contacts_of(id).await?;
+            self.forget_deleted().await.map(drop)
+        };
+        if let Err(why) = finished.await {
+            tracing::warn!(error = %why, identity.id = %id, "a deleted agent is still in rooms or contacts; trying again later");
         }
+        self.removals.wake();
+    }
+
+    /// Takes a deleted agent out of the first rooms that it is still in; an agent of more leaves the rest in the
+    /// background, so that its deletion is answered in time.
+    async fn leave_rooms_of(&self, id: IdentityId) -> Result<(), StoreError> {
+        const AT_ONCE: i64 = 100;
+        let rooms: Vec<_> =
+            self.store.read("rooms_of_deleted", move |tx| Box::pin(rooms::keys_of_member(tx, id, 0, AT_ONCE))).await?;
+        for (room, room_key) in rooms {
+            self.take_out_deleted(Leftover { room, room_key, member: id }).await?;
+        }
+        Ok(())
     }
 
     /// Takes a deleted agent out of one room.
@@ -187,4 +180,28 @@ impl Services {
             })
             .await
     }
+}
+
+/// Deletes an agent, as far as one transaction goes; [`Services::finish_deletion`] does the rest.
+pub(super) async fn delete_in(
+    tx: &mut Writer,
+    owner: Option<IdentityId>,
+    id: IdentityId,
+    force: bool,
+    now: Timestamp,
+) -> Result<DeletedAgent, DeleteAgentError> {
+    let agent = identities::agent(tx, id).await?;
+    let agent = agent.filter(|agent| owner.is_none_or(|owner| agent.owner == owner));
+    let agent = agent.ok_or(DeleteAgentError::NotFound)?;
+    let worked_in = executions::worked_in(tx, id).await?;
+    if !force && worked_in > 0 {
+        return Err(DeleteAgentError::HasHistory);
+    }
+    // From here on nobody becomes its contact or asks it: whoever wants to waits for this, and finds nobody then.
+    if let Some(key) = participants::member_key(tx, id).await? {
+        contacts::lock(tx, &[key]).await?;
+    }
+    keys::revoke_all(tx, id, now).await?;
+    identities::delete(tx, id, now).await?;
+    Ok(DeletedAgent { agent, executions: worked_in })
 }

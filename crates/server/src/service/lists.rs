@@ -1,15 +1,19 @@
 //! Reading: rooms, participants, peers, and pages of a room's history. Each is one snapshot.
 
+use std::collections::HashMap;
+
+use bandstand_domain::board::Overview;
 use bandstand_domain::delivery::StatusFilter;
-use bandstand_domain::identity::{Agent, Profile};
-use bandstand_domain::membership::Participant;
+use bandstand_domain::identity::Agent;
+use bandstand_domain::membership::{Participant, Peer};
 use bandstand_domain::message::{Message, MessageKind};
 use bandstand_domain::room::Room;
-use bandstand_store::identities::{AgentQuery, PeerQuery};
+use bandstand_store::identities::AgentQuery;
 use bandstand_store::participants::Access;
+use bandstand_store::peers::PeerQuery;
 use bandstand_store::rooms::{ListedRoom, RoomQuery};
 use bandstand_store::walk::{self, Window};
-use bandstand_store::{Reader, StoreError, identities, messages, participants, rooms};
+use bandstand_store::{Reader, StoreError, boards, identities, messages, participants, peers, rooms};
 use bandstand_wire::ids::{IdentityId, IdentityKind, MessageId, RoomId};
 use bandstand_wire::time::Timestamp;
 
@@ -62,6 +66,8 @@ pub struct UserRoom {
     pub last_message: Option<Option<Message>>,
     /// The user's agents in the room.
     pub via: Option<Vec<IdentityId>>,
+    /// What people see of the room besides, while tasks are on.
+    pub overview: Option<Overview>,
 }
 
 /// What to add to each room of a list.
@@ -130,17 +136,16 @@ impl Services {
             .await
     }
 
-    /// The caller's own profile as a participant of a room that it takes part in.
+    /// The caller's own place in a room that it takes part in.
     ///
     /// # Errors
     /// [`ReadError`].
-    pub async fn member(&self, caller: Caller, room: RoomId) -> Result<Profile, ReadError> {
+    pub async fn place(&self, caller: Caller, room: RoomId) -> Result<Access, ReadError> {
         self.store
-            .read("member", move |tx| {
+            .read("place", move |tx| {
                 Box::pin(async move {
                     let access = readable(tx, caller, room).await?;
-                    access.membership.ok_or(ReadError::RoomNotFound)?;
-                    Ok(access.member)
+                    access.membership.is_some().then_some(access).ok_or(ReadError::RoomNotFound)
                 })
             })
             .await
@@ -177,12 +182,18 @@ impl Services {
     /// # Errors
     /// When the store fails.
     pub async fn user_rooms(&self, query: RoomQuery, extras: RoomExtras) -> Result<Listed<UserRoom>, StoreError> {
+        let with_tasks = self.limits.tasks;
         self.store
             .read("user_rooms", move |tx| {
                 Box::pin(async move {
                     let total = if extras.total { Some(rooms::count_listed(tx, &query).await?) } else { None };
                     let mut rows = Vec::new();
-                    for listed in rooms::listed(tx, &query).await? {
+                    let found = rooms::listed(tx, &query).await?;
+                    let keys: Vec<i64> = found.iter().map(|listed| listed.key).collect();
+                    let mut overviews =
+                        if with_tasks { boards::overviews(tx, &keys).await? } else { HashMap::new() };
+                    for listed in found {
+                        let overview = overviews.remove(&listed.key);
                         let roster = if extras.participants { Some(roster(tx, listed.key).await?) } else { None };
                         let last_message = if extras.last_message {
                             Some(match messages::newest(tx, listed.key).await? {
@@ -197,7 +208,7 @@ impl Services {
                         } else {
                             None
                         };
-                        rows.push(UserRoom { listed, roster, last_message, via });
+                        rows.push(UserRoom { listed, roster, last_message, via, overview });
                     }
                     Ok(Listed { rows, total })
                 })
@@ -244,16 +255,23 @@ impl Services {
             .await
     }
 
-    /// Whom an agent or user may recruit.
+    /// Whom an agent or user may recruit. A room to leave out that the caller may not read counts as one that does not
+    /// exist: what the list lacks would tell who is in it.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn peers(&self, query: PeerQuery) -> Result<Listed<Profile>, StoreError> {
+    pub async fn peers(&self, caller: Caller, query: PeerQuery) -> Result<Listed<Peer>, StoreError> {
         self.store
             .read("peers", move |tx| {
                 Box::pin(async move {
-                    let rows = identities::peers(tx, &query).await?;
-                    Ok(Listed { rows, total: Some(identities::count_peers(tx, &query).await?) })
+                    let mut query = query;
+                    if let Some(room) = query.not_in
+                        && participants::access(tx, caller.identity, caller.kind, room).await?.is_none()
+                    {
+                        query.not_in = None;
+                    }
+                    let rows = peers::list(tx, &query).await?;
+                    Ok(Listed { rows, total: Some(peers::count(tx, &query).await?) })
                 })
             })
             .await
@@ -388,8 +406,7 @@ async fn sequences_at(
     }
 }
 
-/// The anchor with about as much before as after it, newest first; what is short on one side is not made up on the
-/// other.
+/// The anchor in the middle of a window, newest first. What one side is short of, the other makes up.
 async fn around(
     tx: &mut Reader,
     key: i64,
@@ -397,21 +414,15 @@ async fn around(
     anchor: i64,
     limit: i64,
 ) -> Result<(Vec<i64>, Option<(bool, bool)>), ReadError> {
-    let newer_wanted = limit / 2;
-    let older_wanted = limit - newer_wanted;
-    let window = Window { after: anchor, ..Window::oldest(newer_wanted + 1) };
-    let mut newer = walk::history(tx, key, kinds, window).await?;
-    let has_newer = exceeds(&newer, newer_wanted);
-    newer.truncate(usize::try_from(newer_wanted).unwrap_or(0));
-    let window = Window { before: anchor + 1, ..Window::newest(older_wanted + 1) };
-    let mut older = walk::history(tx, key, kinds, window).await?;
-    let has_older = exceeds(&older, older_wanted);
-    older.truncate(usize::try_from(older_wanted).unwrap_or(0));
+    let mut newer = walk::history(tx, key, kinds, Window { after: anchor, ..Window::oldest(limit + 1) }).await?;
+    let mut older = walk::history(tx, key, kinds, Window { before: anchor + 1, ..Window::newest(limit + 1) }).await?;
+    let found = |rows: &[i64]| i64::try_from(rows.len()).unwrap_or(i64::MAX);
+    let older_shown = found(&older).min((limit - limit / 2).max(limit - found(&newer)));
+    let newer_shown = found(&newer).min(limit - older_shown);
+    let beyond = (found(&older) > older_shown, found(&newer) > newer_shown);
+    older.truncate(usize::try_from(older_shown).unwrap_or(0));
+    newer.truncate(usize::try_from(newer_shown).unwrap_or(0));
     newer.reverse();
     newer.extend(older);
-    Ok((newer, Some((has_older, has_newer))))
-}
-
-fn exceeds(rows: &[i64], wanted: i64) -> bool {
-    i64::try_from(rows.len()).is_ok_and(|count| count > wanted)
+    Ok((newer, Some(beyond)))
 }

@@ -21,6 +21,9 @@ pub enum MarkError {
     /// No such message in this room.
     #[error("message not found")]
     MessageNotFound,
+    /// The agent is stopped in this room.
+    #[error("the agent's execution is stopped in this room")]
+    Stopped,
     /// Nothing to end.
     #[error(transparent)]
     NoAttempt(#[from] NoAttempt),
@@ -53,6 +56,9 @@ impl Services {
                     let advanced = rooms::advance(tx, room).await?.ok_or(MarkError::RoomNotFound)?;
                     let access = participants::access(tx, caller.identity, caller.kind, room).await?;
                     let access = access.ok_or(MarkError::RoomNotFound)?;
+                    if access.is_stopped() {
+                        return Err(MarkError::Stopped);
+                    }
                     let sequence = messages::locate(tx, access.room_key, message).await?;
                     let sequence = sequence.ok_or(MarkError::MessageNotFound)?;
                     let place = Place { room_key: advanced.key, sequence, member_key: access.member_key };
@@ -82,8 +88,8 @@ impl Services {
             .await
     }
 
-    /// The oldest message that the calling agent has not finished; `None` when there is nothing to do. It claims
-    /// nothing. The first time a message is served it counts as delivered; that is noted in the background.
+    /// The oldest message that the calling agent has not finished; `None` when there is nothing to do, or while the agent
+    /// is stopped in this room. It claims nothing. The first time a message is served it counts as delivered; that is noted in the background.
     ///
     /// # Errors
     /// [`NextError`].
@@ -100,6 +106,9 @@ impl Services {
                     let access = participants::access(tx, caller.identity, caller.kind, room).await?;
                     let access = access.ok_or(NextError::RoomNotFound)?;
                     let own = access.membership.ok_or(NextError::RoomNotFound)?;
+                    if own.stopped {
+                        return Ok(None);
+                    }
                     let window = Window { after: own.joined_sequence, ..Window::oldest(1) };
                     let filter = StatusFilter::Unprocessed;
                     let open = walk::deliveries(tx, access.room_key, access.member_key, filter, window).await?;

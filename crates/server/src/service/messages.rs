@@ -3,18 +3,22 @@
 use bandstand_domain::content;
 use bandstand_domain::delivery::Delivery;
 use bandstand_domain::event::Event;
+use bandstand_domain::file::Attachment;
 use bandstand_domain::handle;
 use bandstand_domain::membership::Participant;
 use bandstand_domain::mention::{self, MentionError, Requested};
 use bandstand_domain::message::{Mention, Message, MessageKind};
 use bandstand_domain::room::{self, Room, RoomStatus};
+use bandstand_domain::task::TaskRef;
 use bandstand_store::deliveries::{self, Place};
 use bandstand_store::messages::{self, NewMessage};
 use bandstand_store::participants::{self, Access};
-use bandstand_store::{Reader, StoreError, Writer, rooms};
-use bandstand_wire::ids::{IdentityKind, MessageId, RoomId};
+use bandstand_store::{Reader, StoreError, Writer, files, rooms, tasks};
+use bandstand_wire::ids::{FileId, IdentityKind, MessageId, RoomId};
+use bandstand_wire::time::Timestamp;
 
 use crate::auth::Caller;
+use crate::service::rooms::updated;
 use crate::state::Services;
 
 /// A text message as the caller sent it.
@@ -28,8 +32,8 @@ pub struct PostMessage {
     pub content: String,
     /// Whom it mentions.
     pub mentions: Vec<Requested>,
-    /// How many attachments it names.
-    pub attachments: usize,
+    /// Files of the room that it carries.
+    pub attachments: Vec<FileId>,
 }
 
 /// An event as the caller sent it.
@@ -47,6 +51,8 @@ pub struct PostEvent {
     pub metadata: Option<String>,
     /// The earlier `attention` event that this one resolves.
     pub resolves: Option<MessageId>,
+    /// The task that an `attention` event is about.
+    pub task: Option<TaskRef>,
 }
 
 /// A posted message.
@@ -67,6 +73,9 @@ pub enum PostError {
     /// The room is archived or closed.
     #[error("the room is {}: it can be read but not written to", .0.as_str())]
     NotActive(RoomStatus),
+    /// The agent is stopped in this room.
+    #[error("the agent's execution is stopped in this room")]
+    Stopped,
     /// The text cannot be posted.
     #[error("{0}")]
     Content(&'static str),
@@ -79,6 +88,9 @@ pub enum PostError {
     /// `resolves` names no earlier attention event of this room.
     #[error("must be the id of an earlier attention event of this room")]
     Resolves,
+    /// `task_id` names no task of this room.
+    #[error("must be a task of this room")]
+    UnknownTask,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -120,6 +132,9 @@ fn check_event_content(text: &str) -> Result<(), PostError> {
 async fn writable(tx: &mut Reader, caller: Caller, room: RoomId) -> Result<Access, PostError> {
     let access = participants::access(tx, caller.identity, caller.kind, room).await?;
     let access = access.filter(|access| access.membership.is_some()).ok_or(PostError::RoomNotFound)?;
+    if access.is_stopped() {
+        return Err(PostError::Stopped);
+    }
     match access.room.status {
         RoomStatus::Active => Ok(access),
         status @ (RoomStatus::Archived | RoomStatus::Closed) => Err(PostError::NotActive(status)),
@@ -135,7 +150,8 @@ async fn named(tx: &mut Reader, room_key: i64, requested: &[Requested]) -> Resul
     for wanted in requested {
         let one = match (wanted.id, wanted.handle.as_deref().map(handle::folded)) {
             (Some(id), _) => participants::one(tx, room_key, id).await?,
-            (None, Some(handle)) if !handle.is_empty() => participants::one_by_handle(tx, room_key, &handle).await?,
+            // No handle holds a NUL, and the store takes none as a parameter.
+            (None, Some(handle)) if !handle.is_empty() && !handle.contains('\0') => participants::one_by_handle(tx, room_key, &handle).await?,
             (None, _) => None,
         };
         if let Some(one) = one
@@ -154,9 +170,6 @@ impl Services {
     /// [`PostError`]; then nothing is stored.
     pub async fn post_message(&self, post: PostMessage) -> Result<Posted, PostError> {
         check_content(&post.content)?;
-        if post.attachments > 0 {
-            return Err(PostError::UnknownAttachment);
-        }
         let (id, now) = (self.ids.message(), self.clock.now());
         self.store
             .write("post_message", move |tx| {
@@ -167,6 +180,7 @@ impl Services {
                     let (present, keys): (Vec<Participant>, Vec<i64>) = named.into_iter().unzip();
                     let mentions = mention::resolve(post.caller.identity, &present, &post.mentions)?;
                     let content = mention::normalize(&post.content, &mentions);
+                    let attachments = attached(tx, access.room_key, &post.attachments, now).await?;
                     let at = rooms::message_posted(tx, access.room_key, MessageKind::Text, now).await?;
                     messages::insert(
                         tx,
@@ -178,12 +192,17 @@ impl Services {
                             sender_key: access.member_key,
                             content: &content,
                             mentions: &mentions,
+                            attachments: &attachments,
                             metadata: None,
                             at,
                         },
                     )
                     .await?;
+                    let mut held_back = Vec::new();
                     for recipient in mention::recipients(&present, &mentions) {
+                        if recipient.stopped {
+                            held_back.push(recipient.profile.id);
+                        }
                         let place = present.iter().position(|one| one.profile.id == recipient.profile.id);
                         if let Some(member_key) = place.and_then(|place| keys.get(place)) {
                             let place = Place {
@@ -195,7 +214,7 @@ impl Services {
                         }
                     }
                     count_sent(tx, &access).await?;
-                    title_from(tx, &access, &content).await?;
+                    describe_by(tx, &access, &content, at).await?;
                     tx.emit(Event::MessageCreated {
                         message: Message {
                             id,
@@ -205,11 +224,13 @@ impl Services {
                             sender: access.member,
                             content,
                             mentions: mentions.clone(),
+                            attachments,
                             metadata: None,
                             deliveries: Vec::<Delivery>::new(),
                             inserted_at: at,
                             updated_at: at,
                         },
+                        held_back,
                     });
                     Ok(Posted { id, mentions })
                 })
@@ -223,7 +244,7 @@ impl Services {
     /// [`PostError`]; then nothing is stored.
     pub async fn post_event(&self, post: PostEvent) -> Result<MessageId, PostError> {
         check_event_content(&post.content)?;
-        let (id, now) = (self.ids.message(), self.clock.now());
+        let (id, now, with_tasks) = (self.ids.message(), self.clock.now(), self.limits.tasks);
         self.store
             .write("post_event", move |tx| {
                 Box::pin(async move {
@@ -234,6 +255,11 @@ impl Services {
                         if kind != Some(MessageKind::Attention) {
                             return Err(PostError::Resolves);
                         }
+                    }
+                    if let Some(task) = post.task
+                        && (!with_tasks || tasks::number(tx, access.room_key, task).await?.is_none())
+                    {
+                        return Err(PostError::UnknownTask);
                     }
                     let at = rooms::message_posted(tx, access.room_key, post.kind, now).await?;
                     messages::insert(
@@ -246,6 +272,7 @@ impl Services {
                             sender_key: access.member_key,
                             content: &post.content,
                             mentions: &[],
+                            attachments: &[],
                             metadata: post.metadata.as_deref(),
                             at,
                         },
@@ -261,6 +288,7 @@ impl Services {
                             sender: access.member,
                             content: post.content,
                             mentions: Vec::new(),
+                            attachments: Vec::new(),
                             metadata: post.metadata,
                             deliveries: Vec::new(),
                             inserted_at: at,
@@ -274,6 +302,23 @@ impl Services {
     }
 }
 
+/// The files that a message carries, each once.
+async fn attached(
+    tx: &mut Reader,
+    room_key: i64,
+    wanted: &[FileId],
+    now: Timestamp,
+) -> Result<Vec<Attachment>, PostError> {
+    let mut found: Vec<Attachment> = Vec::with_capacity(wanted.len());
+    for id in wanted {
+        let file = files::one(tx, room_key, *id, now).await?.ok_or(PostError::UnknownAttachment)?;
+        if !found.contains(&file) {
+            found.push(file);
+        }
+    }
+    Ok(found)
+}
+
 /// An agent's context counts what it sent; people have no context.
 async fn count_sent(tx: &mut Writer, access: &Access) -> Result<(), StoreError> {
     match access.member.kind {
@@ -282,15 +327,17 @@ async fn count_sent(tx: &mut Writer, access: &Access) -> Result<(), StoreError> 
     }
 }
 
-/// The first text names an untitled room.
-async fn title_from(tx: &mut Writer, access: &Access, content: &str) -> Result<(), StoreError> {
-    if access.room.title.is_some() {
+/// The first text describes its room, and names it when it is untitled.
+async fn describe_by(tx: &mut Writer, access: &Access, content: &str, at: Timestamp) -> Result<(), StoreError> {
+    if access.room.description.is_some() {
         return Ok(());
     }
-    let Some(title) = room::automatic_title(content) else { return Ok(()) };
-    if rooms::name_untitled(tx, access.room_key, &title).await? {
-        let users = participants::readers(tx, access.room_key).await?;
-        tx.emit(Event::RoomUpdated { room: Room { title: Some(title), ..access.room.clone() }, users });
+    let (title, description) = (room::automatic_title(content), room::automatic_description(content));
+    let (Some(title), Some(description)) = (title, description) else { return Ok(()) };
+    if let Some(title) = rooms::describe(tx, access.room_key, &title, &description).await? {
+        let (title, description, last_message_at) = (Some(title), Some(description), Some(at));
+        let room = Room { title, description, last_message_at, ..access.room.clone() };
+        updated::<StoreError>(tx, access.room_key, room).await?;
     }
     Ok(())
 }

@@ -3,13 +3,14 @@
 use bandstand_domain::event::Event;
 use bandstand_domain::membership::{self, MembershipError, Participant, Role};
 use bandstand_domain::room::{Room, RoomKind, RoomStatus};
-use bandstand_store::{StoreError, Writer, deliveries, identities, participants, rooms};
+use bandstand_store::participants::NewParticipant;
+use bandstand_store::{StoreError, Writer, contacts, deliveries, participants, peers, rooms, tasks};
 use bandstand_wire::ids::{IdentityId, IdentityKind, RoomId};
 use bandstand_wire::time::Timestamp;
 
 use crate::auth::Caller;
 use crate::service::removals;
-use crate::service::rooms::updated;
+use crate::service::rooms::{delete_in, updated};
 use crate::state::Services;
 
 /// Why adding or removing a participant is refused.
@@ -56,6 +57,7 @@ impl Services {
         role: Role,
     ) -> Result<Participant, ParticipantError> {
         let (now, limit) = (self.clock.now(), self.limits.room_participants);
+        let execution = self.ids.execution();
         self.store
             .write("add_participant", move |tx| {
                 Box::pin(async move {
@@ -65,19 +67,29 @@ impl Services {
                     let own = access.membership.ok_or(ParticipantError::RoomNotFound)?;
                     active(access.room.status)?;
                     membership::may_grant(own.role, role)?;
-                    let target_peerage = identities::peerage(tx, target).await?.ok_or(ParticipantError::NotFound)?;
+                    let target_peerage = peers::peerage(tx, target).await?.ok_or(ParticipantError::NotFound)?;
                     let already = participants::one(tx, access.room_key, target).await?.is_some();
                     if already {
                         return Err(ParticipantError::AlreadyIn);
                     }
                     let own_peerage =
-                        identities::peerage(tx, caller.identity).await?.ok_or(ParticipantError::RoomNotFound)?;
-                    if !membership::is_peer(&own_peerage, &target_peerage) {
+                        peers::peerage(tx, caller.identity).await?.ok_or(ParticipantError::RoomNotFound)?;
+                    let is_contact = contacts::are_contacts(tx, caller.identity, target).await?;
+                    if !membership::is_peer(&own_peerage, &target_peerage, is_contact) {
                         return Err(MembershipError::NotAPeer.into());
                     }
                     let status = Participant::initial_status(target_peerage.kind);
                     let key = access.room_key;
-                    if !participants::insert(tx, key, target, role, status, advanced.sequence, now).await? {
+                    let newcomer = NewParticipant {
+                        room_key: key,
+                        who: target,
+                        role,
+                        status,
+                        joined_sequence: advanced.sequence,
+                        execution: (target_peerage.kind == IdentityKind::Agent).then_some(execution),
+                        at: now,
+                    };
+                    if !participants::insert(tx, newcomer).await? {
                         return Err(ParticipantError::AlreadyIn);
                     }
                     let count = rooms::membership_changed(tx, key, 1, now).await?;
@@ -166,6 +178,7 @@ pub(super) async fn take_out(
     if ended >= deliveries::BATCH {
         deliveries::remember_removal(tx, room_key, gone.member_key, sequence, gone.reason).await?;
     }
+    tasks::remember_departure(tx, room_key, gone.member_key, sequence).await?;
     rooms::membership_changed(tx, room_key, -1, now).await?;
     let room = Room { updated_at: now, ..room };
     let who = gone.member.profile.id;
@@ -173,6 +186,13 @@ pub(super) async fn take_out(
         gone.member.profile.kind == IdentityKind::User && !participants::agents_in(tx, who, room_key).await?.is_empty();
     tx.emit(Event::ParticipantRemoved { room: room.id, participant: gone.member.profile.clone() });
     tx.emit(Event::RoomRemoved { member: gone.member.clone(), room: room.clone(), still_reads });
+    if gone.member.role == Role::Owner && participants::owners(tx, room_key).await? == 0 {
+        // Only the deletion of an agent leaves a room without an owner; without an heir nobody could find the room.
+        match participants::heir(tx, room_key, gone.member_key).await? {
+            Some(heir) => participants::make_owner(tx, room_key, heir).await?,
+            None => return delete_in(tx, room_key, room, now).await.map(drop),
+        }
+    }
     updated::<StoreError>(tx, room_key, room).await?;
     Ok(())
 }

@@ -3,13 +3,13 @@
 use bandstand_domain::event::Event;
 use bandstand_domain::membership::{Participant, Role};
 use bandstand_domain::room::{Room, RoomKind, RoomStatus};
-use bandstand_store::participants::{self, Access};
-use bandstand_store::{StoreError, Writer, deliveries, rooms};
-use bandstand_wire::ids::{IdentityId, IdentityKind, RoomId};
+use bandstand_store::participants::{self, Access, NewParticipant};
+use bandstand_store::{StoreError, Writer, boards, rooms};
+use bandstand_wire::ids::{IdentityKind, RoomId};
+use bandstand_wire::time::Timestamp;
 use uuid::Uuid;
 
 use crate::auth::Caller;
-use crate::service::removals;
 use crate::state::Services;
 
 /// Why a change of a room is refused.
@@ -41,9 +41,11 @@ impl Services {
         task_id: Option<Uuid>,
     ) -> Result<Room, RoomError> {
         let (id, now) = (self.ids.room(), self.clock.now());
+        let execution = (caller.kind == IdentityKind::Agent).then(|| self.ids.execution());
         let room = Room {
             id,
             title,
+            description: None,
             task_id,
             status: RoomStatus::Active,
             kind: if task_id.is_some() { RoomKind::Task } else { RoomKind::Direct },
@@ -57,7 +59,16 @@ impl Services {
                 Box::pin(async move {
                     let advanced = rooms::insert(tx, &room).await?;
                     let status = Participant::initial_status(caller.kind);
-                    participants::insert(tx, advanced.key, caller.identity, Role::Owner, status, 0, now).await?;
+                    let creator = NewParticipant {
+                        room_key: advanced.key,
+                        who: caller.identity,
+                        role: Role::Owner,
+                        status,
+                        joined_sequence: 0,
+                        execution,
+                        at: now,
+                    };
+                    participants::insert(tx, creator).await?;
                     rooms::membership_changed(tx, advanced.key, 1, now).await?;
                     let (member, _) =
                         participants::one(tx, advanced.key, caller.identity).await?.ok_or(RoomError::NotFound)?;
@@ -126,22 +137,13 @@ impl Services {
             .store
             .write("delete_room", move |tx| {
                 Box::pin(async move {
-                    let advanced = rooms::advance(tx, id).await?.ok_or(RoomError::NotFound)?;
+                    rooms::advance(tx, id).await?.ok_or(RoomError::NotFound)?;
                     let access = participants::access(tx, caller.identity, caller.kind, id).await?;
                     let access = access.ok_or(RoomError::NotFound)?;
-                    let members = participants::of_room(tx, id).await?;
-                    if !may_delete(caller.identity, &members) {
+                    if !participants::belongs_to(tx, access.room_key, access.member_key).await? {
                         return Err(RoomError::NotOwner);
                     }
-                    for member in members.iter().filter(|member| member.profile.kind == IdentityKind::Agent) {
-                        if let Some(key) = participants::member_key(tx, member.profile.id).await? {
-                            let (room_key, sequence) = (access.room_key, advanced.sequence);
-                            deliveries::remember_removal(tx, room_key, key, sequence, removals::ROOM_DELETED).await?;
-                        }
-                    }
-                    rooms::delete(tx, access.room_key, now).await?;
-                    let room = Room { updated_at: now, ..access.room };
-                    tx.emit(Event::RoomDeleted { room: room.clone(), members });
+                    let room = delete_in(tx, access.room_key, access.room, now).await?;
                     Ok::<_, RoomError>(room)
                 })
             })
@@ -151,12 +153,14 @@ impl Services {
     }
 }
 
-/// An owner of the room, or the user behind an agent that is one.
-fn may_delete(caller: IdentityId, members: &[Participant]) -> bool {
-    members
-        .iter()
-        .filter(|member| member.role == Role::Owner)
-        .any(|owner| owner.profile.id == caller || owner.owner == Some(caller))
+/// Deletes a room whose sequence this transaction took. Its participants are taken out in the background: there may be
+/// many, each with open deliveries.
+pub(super) async fn delete_in(tx: &mut Writer, room_key: i64, room: Room, now: Timestamp) -> Result<Room, StoreError> {
+    let members = participants::of_room(tx, room.id).await?;
+    rooms::delete(tx, room_key, now).await?;
+    let room = Room { updated_at: now, ..room };
+    tx.emit(Event::RoomDeleted { room: room.clone(), members });
+    Ok(room)
 }
 
 /// The caller's place in a room that it owns, whose sequence this takes.
@@ -172,6 +176,7 @@ async fn owned(tx: &mut Writer, caller: Caller, id: RoomId) -> Result<Access, Ro
 /// Announces a changed room to the people who may read it.
 pub(super) async fn updated<E: From<StoreError>>(tx: &mut Writer, room_key: i64, room: Room) -> Result<Room, E> {
     let users = participants::readers(tx, room_key).await?;
-    tx.emit(Event::RoomUpdated { room: room.clone(), users });
+    let overview = boards::overview(tx, room_key).await?;
+    tx.emit(Event::RoomUpdated { room: room.clone(), overview, users });
     Ok(room)
 }

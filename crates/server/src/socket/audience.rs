@@ -1,7 +1,12 @@
 //! Who hears an event, and what they read. A payload is serialised once, and only when somebody hears it.
 
+mod boards;
+mod contacts;
+mod control;
+
 use std::sync::Arc;
 
+use bandstand_domain::board::Overview;
 use bandstand_domain::event::Event;
 use bandstand_domain::identity::Profile;
 use bandstand_domain::membership::Participant;
@@ -24,15 +29,24 @@ use crate::render;
 /// Announces one event to all who are entitled to it.
 pub(crate) fn announce(shared: &Shared, event: &Event) {
     match event {
-        Event::MessageCreated { message } => message_created(shared, message),
+        Event::MessageCreated { message, held_back } => message_created(shared, message, held_back),
+        Event::MessageReplayed { message, agents } => control::replayed(shared, message, agents),
+        Event::AgentsSignalled { signal, agents } => control::signalled(shared, *signal, agents),
         Event::MessageUpdated { message } => to_readers(shared, event::MESSAGE_UPDATED, message),
         Event::EventCreated { message } => to_readers(shared, event::EVENT_CREATED, message),
         Event::RoomAdded { member, room } => room_added(shared, member, room),
         Event::RoomRemoved { member, room, still_reads } => room_removed(shared, member, room, *still_reads),
-        Event::RoomUpdated { room, users } => room_updated(shared, room, users),
+        Event::RoomUpdated { room, overview, users } => room_updated(shared, room, overview, users),
         Event::RoomDeleted { room, members } => room_deleted(shared, room, members),
         Event::ParticipantAdded { room, participant } => participant_added(shared, *room, participant),
         Event::ParticipantRemoved { room, participant } => participant_removed(shared, *room, participant),
+        Event::ContactRequestReceived { request } => contacts::request_received(shared, request),
+        Event::ContactRequestUpdated { request } => contacts::request_updated(shared, request),
+        Event::ContactAdded { identity, contact } => contacts::added(shared, *identity, contact),
+        Event::ContactRemoved { identity, contact } => contacts::removed(shared, *identity, *contact),
+        Event::TaskCreated { task } => boards::task_created(shared, task),
+        Event::TaskUpdated { task } => boards::task_updated(shared, task),
+        Event::BoardUpdated { board } => boards::board_updated(shared, board),
         Event::KeyRevoked { key } => key_revoked(shared, *key),
         Event::IdentityRemoved { id } => identity_removed(shared, *id),
         // Only caches care.
@@ -78,14 +92,15 @@ fn tell<'a, P: Serialize>(
 }
 
 /// Agents hear only what is work for them: a message that mentions them, and never their own. Their clients take
-/// whatever arrives as work, so this is the only filter. People hear everything, their own messages as well.
-fn message_created(shared: &Shared, message: &Message) {
+/// whatever arrives as work, so this is the only filter; who is stopped hears it when it may go on. People hear
+/// everything, their own messages as well.
+fn message_created(shared: &Shared, message: &Message, held_back: &[IdentityId]) {
     shared.rooms.with(message.room, |room| {
         let mark = Mark { room: message.room, sequence: message.sequence };
         let mentioned = message
             .mentions
             .iter()
-            .filter(|mention| !mention.reference && mention.id != message.sender.id)
+            .filter(|mention| !mention.reference && mention.id != message.sender.id && !held_back.contains(&mention.id))
             .flat_map(|mention| room.chat.agent(mention.id))
             .map(|agent| (agent, Some(mark)));
         let mut listeners = mentioned.chain(room.chat.users().map(|user| (user, None))).peekable();
@@ -130,7 +145,9 @@ fn room_removed(shared: &Shared, member: &Participant, room: &Room, still_reads:
     let Participant { profile, owner, .. } = member;
     tell_removed(shared, profile.id, room);
     shared.rooms.with(room.id, |state| {
-        if !still_reads {
+        if still_reads {
+            state.silence_tasks(profile.id);
+        } else {
             state.silence(profile.id, profile.kind, true);
         }
         owner.iter().for_each(|owner| recheck(state, *owner));
@@ -168,10 +185,12 @@ fn recheck(room: &mut super::rooms::Room, user: IdentityId) {
     }
 }
 
-fn room_updated(shared: &Shared, room: &Room, users: &[IdentityId]) {
+fn room_updated(shared: &Shared, room: &Room, overview: &Overview, users: &[IdentityId]) {
+    let is_working = shared.rooms.with(room.id, |state| !state.working.is_empty()).unwrap_or(false);
+    let overview = shared.limits.tasks.then(|| render::board::overview(room, overview, is_working));
     let directory = locked(&shared.directory);
     let listeners = users.iter().flat_map(|user| directory.rooms_channels(*user));
-    tell(listeners, event::ROOM_UPDATED, || render::me_room(room));
+    tell(listeners, event::ROOM_UPDATED, || render::me_room(room, overview));
 }
 
 fn room_deleted(shared: &Shared, room: &Room, members: &[Participant]) {

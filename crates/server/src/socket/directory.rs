@@ -103,6 +103,18 @@ impl Directory {
         own.iter().filter(|subscriber| matches!(subscriber.channel.topic, Topic::AgentRooms(_) | Topic::UserRooms(_)))
     }
 
+    /// The control channel of an agent's live connection.
+    pub(crate) fn control_channel(&self, agent: IdentityId) -> Option<&Subscriber> {
+        self.entries.get(&agent)?.live()
+    }
+
+    /// The channels on which somebody hears of its contacts.
+    pub(crate) fn contacts_channels(&self, id: IdentityId) -> impl Iterator<Item = &Subscriber> {
+        let own = self.entries.get(&id).map(|entry| entry.own.as_slice()).unwrap_or_default();
+        let about_contacts = |topic: &Topic| matches!(topic, Topic::AgentContacts(_) | Topic::UserContacts(_));
+        own.iter().filter(move |subscriber| about_contacts(&subscriber.channel.topic))
+    }
+
     /// Every connection.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<SocketHandle>> {
         self.entries.values().flat_map(|entry| &entry.sockets)

@@ -107,7 +107,7 @@ pub(crate) struct Room {
     /// `room_activity`.
     pub(crate) activity: Listeners,
     /// `room_tasks`.
-    tasks: Listeners,
+    pub(crate) tasks: Listeners,
     /// Who works in it.
     pub(crate) working: Vec<Working>,
 }
@@ -142,6 +142,12 @@ impl Room {
         for topic in self.topics_mut() {
             topic.seats_mut(kind).of_mut(identity).for_each(|seat| seat.silent = silent);
         }
+    }
+
+    /// A user's channels of the room's board fall silent: it reads the room only because of its agents now, and the
+    /// board is for those who take part.
+    pub(crate) fn silence_tasks(&mut self, user: IdentityId) {
+        self.tasks.users.of_mut(user).for_each(|seat| seat.silent = true);
     }
 
     /// Everybody's channels of this room fall silent.

@@ -54,6 +54,7 @@ fn member(number: u128, kind: IdentityKind, owner: Option<u128>) -> Participant 
         role: Role::Member,
         status: Participant::initial_status(kind),
         joined_at: Timestamp::from_micros(0),
+        stopped: false,
     }
 }
 
@@ -61,6 +62,7 @@ fn room() -> Room {
     Room {
         id: ROOM,
         title: None,
+        description: None,
         task_id: None,
         status: RoomStatus::Active,
         kind: RoomKind::Group,
@@ -86,6 +88,7 @@ fn message(sequence: i64, sender: u128, mentions: &[(u128, bool)]) -> Message {
         sender: profile(sender, IdentityKind::Agent),
         content: "hi".into(),
         mentions: mentions.iter().map(mention).collect(),
+        attachments: Vec::new(),
         metadata: None,
         deliveries: Vec::new(),
         inserted_at: Timestamp::from_micros(0),
@@ -165,7 +168,7 @@ async fn an_agent_hears_only_what_is_work_for_it() {
         [1, 2, 3, 4].map(|number| Listener::in_room(&hub, number, IdentityKind::Agent));
     let person = Listener::in_room(&hub, 5, IdentityKind::User);
     let message = message(1, 1, &[(2, false), (3, true), (1, false), (99, false)]);
-    publish(&hub, 1, vec![Event::MessageCreated { message: message.clone() }]).await;
+    publish(&hub, 1, vec![Event::MessageCreated { message: message.clone(), held_back: Vec::new() }]).await;
     publish(&hub, 2, vec![Event::MessageUpdated { message: message.clone() }]).await;
     publish(&hub, 3, vec![Event::EventCreated { message }]).await;
     assert_eq!(mentioned.heard(), ["chat_room message_created"]);
@@ -181,7 +184,8 @@ async fn whoever_leaves_falls_silent_until_it_is_back() {
     let hub = hub();
     let agent = Listener::in_room(&hub, 2, IdentityKind::Agent);
     let gone = member(2, IdentityKind::Agent, None);
-    let created = |sequence| Event::MessageCreated { message: message(sequence, 1, &[(2, false)]) };
+    let created =
+        |sequence| Event::MessageCreated { message: message(sequence, 1, &[(2, false)]), held_back: Vec::new() };
     publish(&hub, 1, vec![Event::RoomRemoved { member: gone.clone(), room: room(), still_reads: false }]).await;
     publish(&hub, 2, vec![created(2)]).await;
     assert_eq!(agent.heard(), ["agent_rooms room_removed"]);
@@ -197,7 +201,7 @@ async fn an_owner_is_asked_again_when_its_agent_comes_or_goes() {
     let agent = member(2, IdentityKind::Agent, Some(5));
     let removed = Event::RoomRemoved { member: agent, room: room(), still_reads: false };
     publish(&hub, 1, vec![removed]).await;
-    publish(&hub, 2, vec![Event::MessageCreated { message: message(2, 1, &[]) }]).await;
+    publish(&hub, 2, vec![Event::MessageCreated { message: message(2, 1, &[]), held_back: Vec::new() }]).await;
     assert_eq!(owner.heard(), ["recheck chat_room"]);
     owner.socket.outbound.open(channels[0].id, None);
     assert_eq!(owner.heard(), ["chat_room message_created"]);
@@ -220,7 +224,7 @@ async fn the_end_of_a_room() {
 async fn a_commit_that_overtakes_another_waits_for_it() {
     let hub = hub();
     let person = Listener::in_room(&hub, 5, IdentityKind::User);
-    let created = Event::MessageCreated { message: message(2, 1, &[]) };
+    let created = Event::MessageCreated { message: message(2, 1, &[]), held_back: Vec::new() };
     let updated = Event::MessageUpdated { message: message(2, 1, &[]) };
     hub.joined(ROOM, 1);
     publish(&hub, 3, vec![updated.clone()]).await;
@@ -296,7 +300,7 @@ async fn a_shutdown_announces_what_was_committed_and_waits() {
     let token = hub.track();
     hub.publish(vec![Commit {
         room: Some((ROOM, 1)),
-        events: vec![Event::MessageCreated { message: message(1, 1, &[]) }],
+        events: vec![Event::MessageCreated { message: message(1, 1, &[]), held_back: Vec::new() }],
     }]);
     let stopping = tokio::spawn({
         let hub = hub.clone();
@@ -350,7 +354,7 @@ proptest! {
             listeners.iter().for_each(|(_, listener)| drop(listener.heard()));
             let mentions: Vec<(u128, bool)> = mentions.into_iter().collect();
             let sequence = gone.len() as i64;
-            publish(&hub, sequence, vec![Event::MessageCreated { message: message(sequence, sender, &mentions) }]).await;
+            publish(&hub, sequence, vec![Event::MessageCreated { message: message(sequence, sender, &mentions), held_back: Vec::new() }]).await;
             let heard: BTreeSet<u128> =
                 listeners.iter().filter(|(_, one)| !one.heard().is_empty()).map(|(number, _)| *number).collect();
             let entitled: BTreeSet<u128> = mentions

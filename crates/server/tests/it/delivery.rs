@@ -92,7 +92,7 @@ async fn the_delivery_status_tells_the_whole_story(app: TestApp) {
         status(&bob, &room, &message).await,
         json!({
             "status": "processed",
-            "delivered_at": "2026-01-01T00:00:01.000000Z",
+            "delivered_at": null,
             "processed_at": "2026-01-01T00:00:10.000000Z",
             "current_attempt": 2,
             "attempts": [
@@ -422,7 +422,7 @@ async fn next_notes_that_the_message_was_delivered(app: TestApp) {
     app.clock.advance(7);
     bob.next(&room).await.expect("the same message");
     let pending = bob.get(&room.path("/messages?status=pending")).await;
-    assert_eq!(pending.strings("id"), [message.clone()]);
+    assert_eq!(pending.strings("id"), std::slice::from_ref(&message));
     assert_eq!(status(&bob, &room, &message).await, wanted, "the first time counts");
 }
 
@@ -485,7 +485,7 @@ async fn removal_with_many_open_deliveries(app: TestApp) {
     assert_eq!(bob.get(&room.path("/messages")).await.rows().len(), 0);
     let later = ana.says(&room, "later", &[&bob]).await;
     assert_eq!(bob.next_id(&room).await, Some(later.clone()));
-    assert_eq!(bob.get(&room.path("/messages?status=pending")).await.strings("id"), [later.clone()]);
+    assert_eq!(bob.get(&room.path("/messages?status=pending")).await.strings("id"), std::slice::from_ref(&later));
     bob.handles(&room, &later).await;
     assert_eq!(bob.next(&room).await, None);
 }

@@ -4,7 +4,31 @@
 
 mod support;
 
+mod bulk_deletions;
+mod connections;
+mod contact_events;
+mod contact_lists;
+mod contact_races;
+mod contacts;
 mod context;
+mod control;
+mod deletions;
 mod delivery;
+mod errors;
+mod files;
+mod history;
+mod memories;
+mod memory_lists;
+mod memory_privacy;
 mod messages;
+mod organizations;
 mod participants;
+mod people;
+mod pushes;
+mod rooms;
+mod routing;
+mod sockets;
+mod task_history;
+mod task_pushes;
+mod task_races;
+mod tasks;

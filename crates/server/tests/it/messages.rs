@@ -9,6 +9,8 @@ stories!(
     a_message_is_stored_with_its_mentions_in_front,
     recipients_come_in_request_order,
     a_reference_names_but_does_not_deliver,
+    a_person_may_be_the_only_one_mentioned,
+    callers_that_hang_up_leave_whole_messages,
     a_mention_may_be_by_handle,
     every_refusal_of_a_mention_has_its_code,
     explicit_nulls_count_as_absent,
@@ -132,6 +134,60 @@ async fn a_reference_names_but_does_not_deliver(app: TestApp) {
     assert_eq!(cy.contents(&room.path("/messages?status=all")).await, [""; 0]);
     assert_eq!(cy.contents(&room.path("/context")).await, [""; 0]);
     cy_socket.assert_silent().await;
+}
+
+async fn a_person_may_be_the_only_one_mentioned(app: TestApp) {
+    let [ana, bob] = app.agents(["ana", "bob"]).await;
+    let olga = app.owner();
+    let room = app.room_with(&ana, &[&bob, &olga]).await;
+    let mut person = olga.joins(&format!("chat_room:{}", room.id)).await;
+    let id = ana.says(&room, "done", &[&olga]).await;
+    assert_eq!(person.next_event("message_created").await["id"], id);
+    for agent in [&ana, &bob] {
+        assert_eq!(agent.next(&room).await, None);
+    }
+    assert_eq!(olga.get(&room.path("/messages")).await.rows()[0]["metadata"]["delivery_status"], json!({}));
+}
+
+async fn callers_that_hang_up_leave_whole_messages(app: TestApp) {
+    let [ana, bob] = app.agents(["ana", "bob"]).await;
+    let olga = app.owner();
+    let room = app.room_with(&olga, &[&ana, &bob]).await;
+    let mut person = olga.joins(&format!("chat_room:{}", room.id)).await;
+    let mut answered = Vec::new();
+    for round in 0..10 {
+        let mut callers = tokio::task::JoinSet::new();
+        for number in 0..20 {
+            let (ana, bob, room) = (ana.clone(), bob.clone(), room.clone());
+            callers.spawn(async move { ana.says(&room, &format!("{round}.{number}"), &[&bob]).await });
+        }
+        // One is answered; the rest hang up wherever they are.
+        answered.push(callers.join_next().await.expect("a caller").expect("it does not panic"));
+        callers.abort_all();
+        while let Some(ended) = callers.join_next().await {
+            answered.extend(ended.ok());
+        }
+    }
+    let last = ana.says(&room, "the last", &[&bob]).await;
+    answered.push(last.clone());
+
+    let mut heard = Vec::new();
+    while heard.last() != Some(&last) {
+        heard.push(person.skip_to("message_created").await["id"].as_str().expect("an id").to_owned());
+    }
+    let mut served = Vec::new();
+    let mut path = room.path("/messages?limit=100");
+    loop {
+        let page = bob.get(&path).await.assert_status(200);
+        served.extend(page.strings("id"));
+        match page.metadata()["next_cursor"].as_str() {
+            Some(cursor) => path = room.path(&format!("/messages?limit=100&cursor={cursor}")),
+            None => break,
+        }
+    }
+    // A request that was on its way may still be carried out after the last one; whole, then, and announced.
+    assert!(served.starts_with(&heard), "what is stored is announced, in order: {heard:?} {served:?}");
+    assert!(answered.iter().all(|id| heard.contains(id)), "what was acknowledged is there");
 }
 
 async fn a_mention_may_be_by_handle(app: TestApp) {
@@ -318,7 +374,7 @@ async fn an_archived_room_refuses_writes_and_is_read(app: TestApp) {
     assert_eq!(bob.next_id(&room).await, Some(message.clone()));
     bob.handles(&room, &message).await;
     assert_eq!(olga.get(&room.path("/messages")).await.rows().len(), 1);
-    assert_eq!(olga.get("chats?status=archived").await.strings("id"), [room.id.clone()]);
+    assert_eq!(olga.get("chats?status=archived").await.strings("id"), std::slice::from_ref(&room.id));
     assert_eq!(olga.get("chats?status=active").await.strings("id"), [""; 0]);
 
     let opened = olga.post_nothing(&room.path("/unarchive")).await.assert_status(200);

@@ -13,6 +13,8 @@ stories!(
     the_roster_is_paged_for_people,
     of_many_that_add_the_same_one_wins,
     many_are_added_at_once,
+    two_owners_cannot_both_leave,
+    of_many_that_remove_the_same_one_wins,
     a_third_participant_makes_it_a_group,
 );
 stories!(limits: bandstand_server::settings::Limits { room_participants: 2, ..Default::default() } => a_full_room_takes_nobody);
@@ -265,6 +267,27 @@ async fn many_are_added_at_once(app: TestApp) {
     assert_eq!(olga.get(&room.path("/participants?limit=100")).await.rows().len(), 17);
 }
 
+async fn two_owners_cannot_both_leave(app: TestApp) {
+    let [ana, bob] = app.agents(["ana", "bob"]).await;
+    for _ in 0..10 {
+        let room = app.room_with(&ana, &[]).await;
+        ana.adds_as(&room, &bob, "owner").await.assert_status(201);
+        let (one, other) = tokio::join!(ana.removes(&room, &ana), bob.removes(&room, &bob));
+        let mut statuses = [one.status, other.status];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 403], "{one:?} {other:?}");
+    }
+}
+
+async fn of_many_that_remove_the_same_one_wins(app: TestApp) {
+    let [ana, bob] = app.agents(["ana", "bob"]).await;
+    let room = app.room_with(&ana, &[&bob]).await;
+    let replies = futures_util::future::join_all((0..32).map(|_| ana.removes(&room, &bob))).await;
+    let mut statuses: Vec<u16> = replies.iter().map(|reply| reply.status).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [vec![200], vec![404; 31]].concat());
+}
+
 async fn a_third_participant_makes_it_a_group(app: TestApp) {
     let [ana, bob] = app.agents(["ana", "bob"]).await;
     let olga = app.owner();
@@ -274,7 +297,7 @@ async fn a_third_participant_makes_it_a_group(app: TestApp) {
     assert_eq!(olga.get(&room.path("")).await.data()["type"], "group");
     olga.removes(&room, &bob).await.assert_status(200);
     assert_eq!(olga.get(&room.path("")).await.data()["type"], "group");
-    assert_eq!(olga.get("chats?type=group").await.strings("id"), [room.id.clone()]);
+    assert_eq!(olga.get("chats?type=group").await.strings("id"), std::slice::from_ref(&room.id));
 }
 
 async fn a_full_room_takes_nobody(app: TestApp) {

@@ -17,12 +17,16 @@ const DUE: i64 = 1024;
 /// Pages in the log from which on the writer is held until it can start over: 16 MiB.
 const HOLD: i64 = 4096;
 /// How long the writer is held at most for readers that still use the log.
-const PATIENCE: Duration = Duration::from_millis(100);
-/// How long to leave it alone after it failed: the disk may be full for a while.
+const PATIENCE: Duration = Duration::from_millis(25);
+/// The same when closing, where nobody waits for us.
+const PATIENCE_AT_END: Duration = Duration::from_secs(5);
+/// How long to leave it alone after it failed: the disk may be full for a while, or one reader slow.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The length of the log in pages, and how many of them were moved.
 pub(super) struct Log {
+    /// Somebody was in the way.
+    busy: bool,
     length: i64,
     moved: i64,
 }
@@ -35,7 +39,9 @@ impl Log {
 
     fn pragma(connection: &Connection, sql: &'static str) -> Result<Self, StoreError> {
         let mut statement = connection.prepare_cached(sql).map_err(convert)?;
-        statement.query_row([], |row| Ok(Self { length: row.get(1)?, moved: row.get(2)? })).map_err(convert)
+        statement
+            .query_row([], |row| Ok(Self { busy: row.get(0)?, length: row.get(1)?, moved: row.get(2)? }))
+            .map_err(convert)
     }
 
     pub(super) fn is_due(&self) -> bool {
@@ -108,26 +114,37 @@ impl Checkpoint {
                 }
                 state.due = false;
             }
-            if let Err(error) = self.step(connection) {
-                tracing::warn!(%error, "could not move the write-ahead log into the database; trying again later");
-                let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-                drop(self.changed.wait_timeout_while(state, PAUSE, |state| !state.stop));
+            match self.step(connection) {
+                Ok(true) => {}
+                // Holding the writer at once again would cost it more than a longer log does.
+                Ok(false) => self.pause(),
+                Err(error) => {
+                    tracing::warn!(%error, "could not move the write-ahead log into the database; trying again later");
+                    self.pause();
+                }
             }
         }
-        if let Err(error) = Log::pragma(connection, "PRAGMA wal_checkpoint(TRUNCATE)") {
+        let end = connection.busy_timeout(PATIENCE_AT_END).map_err(convert);
+        if let Err(error) = end.and_then(|()| Log::pragma(connection, "PRAGMA wal_checkpoint(TRUNCATE)")) {
             // Nothing is lost: the next start reads the log.
             tracing::warn!(%error, "could not move the write-ahead log into the database when closing");
         }
     }
 
-    fn step(&self, connection: &Connection) -> Result<(), StoreError> {
+    fn pause(&self) {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.changed.wait_timeout_while(state, PAUSE, |state| !state.stop));
+    }
+
+    /// Says whether the log could start over, if it had to.
+    fn step(&self, connection: &Connection) -> Result<bool, StoreError> {
         let log = Log::pragma(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
-        if log.length >= HOLD {
-            connection.busy_timeout(PATIENCE).map_err(convert)?;
-            let _held = self.hold();
-            Log::pragma(connection, "PRAGMA wal_checkpoint(RESTART)")?;
+        if log.length < HOLD {
+            return Ok(true);
         }
-        Ok(())
+        connection.busy_timeout(PATIENCE).map_err(convert)?;
+        let _held = self.hold();
+        Ok(!Log::pragma(connection, "PRAGMA wal_checkpoint(RESTART)")?.busy)
     }
 }
 

@@ -104,6 +104,24 @@ async fn sqlite_refuses_writes_goes_on_reading_and_loses_nothing() {
     std::fs::remove_file(&ballast).unwrap();
     recover(&store, next).await;
     acknowledged.push(next);
+    // The same in the middle of a batch: whoever shared it is refused as well, and whoever did not is kept.
+    for round in 1..=10 {
+        let spilling = store.clone();
+        let spilling = tokio::spawn(async move { post(&spilling, -round, 8 << 20).await });
+        let posts: Vec<_> = (next + round * 100..next + round * 100 + 5)
+            .map(|number| {
+                let store = store.clone();
+                (number, tokio::spawn(async move { post(&store, number, 50).await }))
+            })
+            .collect();
+        for (number, task) in posts {
+            match task.await.unwrap() {
+                Ok(()) => acknowledged.push(number),
+                Err(error) => assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}"),
+            }
+        }
+        assert!(matches!(spilling.await.unwrap(), Err(StoreError::Unavailable(_))));
+    }
     assert_eq!(numbers(&store).await.unwrap(), acknowledged);
     store.close().await;
 

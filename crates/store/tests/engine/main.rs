@@ -2,13 +2,17 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 mod batch;
+mod contact_plans;
+mod control_plans;
 mod events;
 mod full_disk;
 mod limits;
+mod memories;
 mod opening;
 mod owner;
 mod plans;
 mod schema;
 mod snapshot;
 mod support;
+mod tasks;
 mod values;

@@ -1,8 +1,27 @@
-//! Signals to one agent about its own connection.
+//! Signals to one agent: about its work, and about its own connection.
 
 use serde::Serialize;
+use uuid::Uuid;
 
-use crate::ids::IdentityId;
+use crate::ids::{ExecutionId, IdentityId, RoomId};
+
+/// `agent.control`. All keys are there, the two that may be null as well. Clients also know `type` and `reason`, but
+/// refuse a null in them, so they are left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct AgentControl {
+    /// `interrupt`, `stop` or `play`.
+    pub mode: &'static str,
+    /// `room` for one room, `agent` for all of the agent's.
+    pub scope: &'static str,
+    /// Whom it is for.
+    pub agent_id: IdentityId,
+    /// The execution that is meant.
+    pub execution_id: Option<ExecutionId>,
+    /// The room; null means all of the agent's.
+    pub room_id: Option<RoomId>,
+    /// New for each request; clients drop what they have seen.
+    pub correlation_id: Uuid,
+}
 
 /// `supersede`: a newer connection of the same agent takes over. Never `retryable`: the two processes would replace
 /// each other for ever.
@@ -39,7 +58,25 @@ impl Supersede {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use uuid::Uuid;
+
+    #[test]
+    fn the_json_of_a_signal() {
+        let signal = AgentControl {
+            mode: "stop",
+            scope: "room",
+            agent_id: IdentityId(Uuid::from_u128(1)),
+            execution_id: Some(ExecutionId(Uuid::from_u128(2))),
+            room_id: Some(RoomId(Uuid::from_u128(3))),
+            correlation_id: Uuid::from_u128(4),
+        };
+        assert_eq!(
+            serde_json::to_string(&signal).unwrap(),
+            r#"{"mode":"stop","scope":"room","agent_id":"00000000-0000-0000-0000-000000000001","execution_id":"00000000-0000-0000-0000-000000000002","room_id":"00000000-0000-0000-0000-000000000003","correlation_id":"00000000-0000-0000-0000-000000000004"}"#
+        );
+        let everywhere = AgentControl { scope: "agent", execution_id: None, room_id: None, ..signal };
+        let json = serde_json::to_string(&everywhere).unwrap();
+        assert!(json.contains(r#""execution_id":null,"room_id":null"#), "{json}");
+    }
 
     #[test]
     fn the_json() {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::ids::{IdentityId, IdentityKind, MessageId, RoomId};
+use crate::ids::{FileId, IdentityId, IdentityKind, MessageId, RoomId};
 use crate::time::Timestamp;
 
 /// A row of a room's history.
@@ -27,12 +27,31 @@ pub struct ChatMessage {
     pub thread_id: Option<MessageId>,
     /// Mentions and deliveries of a text; an event's own metadata.
     pub metadata: Metadata,
-    /// Always empty until files exist.
-    pub attachments: Vec<RawBox>,
+    /// Files that it carries.
+    pub attachments: Vec<Attachment>,
     /// When it was posted.
     pub inserted_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
+}
+
+/// A file of a room.
+#[derive(Clone, Debug, Serialize)]
+pub struct Attachment {
+    /// Which.
+    pub id: FileId,
+    /// What its uploader called it.
+    pub name: String,
+    /// What it is, worked out from its bytes.
+    pub content_type: String,
+    /// How long it is.
+    pub bytes: i64,
+    /// SHA-256 of its bytes, in lower-case hexadecimal.
+    pub sha256: String,
+    /// Always false: there are no thumbnails.
+    pub has_thumb: bool,
+    /// When it goes away; null means never.
+    pub expires_at: Option<Timestamp>,
 }
 
 /// JSON passed through as it was supplied.

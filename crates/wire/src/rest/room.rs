@@ -3,9 +3,10 @@
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::ids::{IdentityId, RoomId};
+use crate::ids::{IdentityId, IdentityKind, RoomId};
 use crate::rest::message::ChatMessage;
 use crate::rest::participant::{ChatParticipant, ChatParticipantDetails};
+use crate::rest::task::TaskCounts;
 use crate::time::Timestamp;
 
 /// A room as agents see it.
@@ -65,6 +66,36 @@ pub struct MeChatRoom {
     pub inserted_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
+    /// While tasks are on; left out otherwise.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub overview: Option<RoomOverview>,
+}
+
+/// What people see of a room besides, while tasks are on.
+#[derive(Clone, Debug, Serialize)]
+pub struct RoomOverview {
+    /// What the room is for; null until its first text message.
+    pub description: Option<String>,
+    /// Its agents, in the order of joining.
+    pub agents: Vec<RoomAgent>,
+    /// How many active tasks have which status.
+    pub task_counts: TaskCounts,
+    /// `idle`, `working`, `stopped` or `failed`.
+    pub work_status: &'static str,
+}
+
+/// An agent of a room.
+#[derive(Clone, Debug, Serialize)]
+pub struct RoomAgent {
+    /// Who.
+    pub id: IdentityId,
+    /// Its name.
+    pub name: String,
+    /// Always `Agent`.
+    #[serde(rename = "type")]
+    pub kind: IdentityKind,
+    /// `owner/slug`.
+    pub handle: String,
 }
 
 /// A row of a person's list; what was not asked for is left out.

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::http::extract::body::{JsonBody, Object, Problems};
 use crate::http::extract::caller::CallerAgent;
 use crate::http::extract::path::PathIds;
+use crate::http::extract::query::NoQuery;
 use crate::http::{ApiError, reply};
 use crate::socket::ActivityDetail;
 use crate::state::AppState;
@@ -26,6 +27,7 @@ const KINDS: [&str; 4] = ["reasoning", "tool_call", "memory", "permission"];
 pub(crate) async fn report(
     State(app): State<AppState>,
     CallerAgent(caller): CallerAgent,
+    _: NoQuery,
     PathIds([room]): PathIds<1>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
@@ -36,8 +38,10 @@ pub(crate) async fn report(
     let detail = root.optional_object("activity", &mut problems).and_then(|activity| detail(&activity, &mut problems));
     problems.finish()?;
     let room = RoomId(room);
-    let member = app.member(caller, room).await?;
-    app.hub.report_activity(room, &member, working, detail);
+    let place = app.place(caller, room).await?;
+    // A stopped agent does not work, whatever it reports; clients read from the answer that they are stopped.
+    let working = working && !place.is_stopped();
+    app.hub.report_activity(room, &place.member, working, detail);
     Ok(reply::ok(ActivityState { working }))
 }
 

@@ -29,5 +29,5 @@ pub(crate) async fn list(
     let mut rows = found.rows;
     let metadata = page.close(&mut rows, found.total.unwrap_or_default(), &list, |message| message.sequence)?;
     let data = rows.iter().map(render::message).collect();
-    Ok(reply::page(&PageWithMeta { data, meta: metadata.clone(), metadata }))
+    Ok(page.mark(reply::page(&PageWithMeta { data, meta: metadata.clone(), metadata })))
 }

@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use bandstand_domain::content;
 use bandstand_domain::message::MessageKind;
+use bandstand_domain::task::TaskRef;
 use bandstand_wire::ids::{MessageId, RoomId};
 use bandstand_wire::rest::message::EventCreated;
 use serde_json::Value;
@@ -11,6 +12,7 @@ use serde_json::Value;
 use crate::http::extract::body::{JsonBody, Object, Problems};
 use crate::http::extract::caller::CallerAgent;
 use crate::http::extract::path::PathIds;
+use crate::http::extract::query::NoQuery;
 use crate::http::{ApiError, reply};
 use crate::service::messages::PostEvent;
 use crate::state::AppState;
@@ -22,6 +24,7 @@ const ATTENTION_KINDS: [&str; 4] = ["question", "assumption", "failure", "review
 pub(crate) async fn post(
     State(app): State<AppState>,
     CallerAgent(caller): CallerAgent,
+    _: NoQuery,
     PathIds([room]): PathIds<1>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
@@ -42,11 +45,12 @@ pub(crate) async fn post(
     if metadata_text.as_ref().is_some_and(|text| text.len() > content::EVENT_METADATA_MAX_BYTES) {
         problems.add("/event/metadata", "should be at most 65536 byte(s) when written as JSON");
     }
-    let resolves = if kind == Some(MessageKind::Attention) { attention(metadata, &mut problems) } else { None };
+    let (resolves, task) =
+        if kind == Some(MessageKind::Attention) { attention(metadata, &mut problems) } else { (None, None) };
     problems.finish()?;
     let kind = kind.ok_or_else(|| ApiError::invalid_at("/event/message_type", "can't be blank"))?;
     let room = RoomId(room);
-    let post = PostEvent { room, caller, kind, content: text, metadata: metadata_text, resolves };
+    let post = PostEvent { room, caller, kind, content: text, metadata: metadata_text, resolves, task };
     let id = app.post_event(post).await.map_err(at_event)?;
     Ok(reply::created(EventCreated { id, success: true, message_type: kind.as_str() }))
 }
@@ -60,11 +64,11 @@ fn at_event(error: crate::service::messages::PostError) -> ApiError {
     }
 }
 
-/// Checks what an `attention` event must and may say; the event that it resolves.
-fn attention(metadata: Option<Object<'_>>, problems: &mut Problems) -> Option<MessageId> {
+/// Checks what an `attention` event must and may say; the event that it resolves and the task that it is about.
+fn attention(metadata: Option<Object<'_>>, problems: &mut Problems) -> (Option<MessageId>, Option<TaskRef>) {
     let Some(metadata) = metadata else {
         problems.add("/event/metadata/kind", "can't be blank");
-        return None;
+        return (None, None);
     };
     let kind = metadata.text("kind", problems);
     if !kind.is_empty() && !ATTENTION_KINDS.contains(&kind.as_str()) {
@@ -73,8 +77,10 @@ fn attention(metadata: Option<Object<'_>>, problems: &mut Problems) -> Option<Me
     if metadata.get("blocking").is_some() {
         metadata.flag("blocking", problems);
     }
-    if metadata.optional_uuid("task_id", problems).is_some() {
-        problems.add("/event/metadata/task_id", "must be a task of this room");
+    let named = metadata.optional_text("task_id", problems);
+    let task = named.as_deref().and_then(TaskRef::parse);
+    if named.is_some() && task.is_none() {
+        problems.add("/event/metadata/task_id", "must be the UUID or number of a task of this room");
     }
-    metadata.optional_uuid("resolves", problems).map(MessageId)
+    (metadata.optional_uuid("resolves", problems).map(MessageId), task)
 }

@@ -16,10 +16,11 @@ use crate::http::extract::body::{JsonBody, Object, Problems};
 use crate::http::extract::caller::CallerAgent;
 use crate::http::extract::page::{DUAL, DualPage};
 use crate::http::extract::path::PathIds;
-use crate::http::extract::query::Query;
+use crate::http::extract::query::{NoQuery, Query};
 use crate::http::human::messages::new_message;
 use crate::http::{ApiError, reply};
 use crate::render;
+use crate::service::marks::MarkError;
 use crate::state::AppState;
 
 /// Metadata of the list: paging, and the status that applied.
@@ -57,9 +58,10 @@ pub(crate) async fn list(
     let found = app.agent_messages(caller, RoomId(room), filter, window).await?;
     let mut rows = found.rows;
     let total = found.total.unwrap_or_default();
-    let page = page.close(&mut rows, total, &list, |message| message.sequence)?;
+    let metadata = page.close(&mut rows, total, &list, |message| message.sequence)?;
     let data = rows.iter().map(render::message).collect();
-    Ok(reply::page(&Page { data, metadata: ListMetadata { page, status_filter: filter.wire() } }))
+    let metadata = ListMetadata { page: metadata, status_filter: filter.wire() };
+    Ok(page.mark(reply::page(&Page { data, metadata })))
 }
 
 /// The part of an ordered history that a page shows, and one row more.
@@ -77,6 +79,7 @@ pub(crate) fn window(page: &DualPage<i64>, descending: bool) -> Window {
 pub(crate) async fn post(
     State(app): State<AppState>,
     CallerAgent(caller): CallerAgent,
+    _: NoQuery,
     PathIds([room]): PathIds<1>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
@@ -99,6 +102,7 @@ pub(crate) async fn posted(
 pub(crate) async fn next(
     State(app): State<AppState>,
     CallerAgent(caller): CallerAgent,
+    _: NoQuery,
     PathIds([room]): PathIds<1>,
 ) -> Result<Response, ApiError> {
     let found = app.next_message(caller, RoomId(room), &app.delivered).await?;
@@ -108,7 +112,11 @@ pub(crate) async fn next(
 async fn mark(app: &AppState, caller: Caller, ids: [uuid::Uuid; 2], mark: Mark) -> Result<Response, ApiError> {
     let id = MessageId(ids[1]);
     let state = mark.state();
-    let attempt_number = app.mark(caller, RoomId(ids[0]), id, mark).await?;
+    let attempt_number = match app.mark(caller, RoomId(ids[0]), id, mark).await {
+        // Clients know by it that they are stopped in this room.
+        Err(MarkError::Stopped) => return Ok(reply::no_content()),
+        marked => marked?,
+    };
     let status = state.wire().unwrap_or_default();
     Ok(reply::ok(MessageStatusChange { id, success: true, status, attempt_number }))
 }
@@ -117,6 +125,7 @@ async fn mark(app: &AppState, caller: Caller, ids: [uuid::Uuid; 2], mark: Mark) 
 pub(crate) async fn processing(
     State(app): State<AppState>,
     CallerAgent(caller): CallerAgent,
+    _: NoQuery,
     PathIds(ids): PathIds<2>,
 ) -> Result<Response, ApiError> {
     mark(&app, caller, ids, Mark::Processing).await
@@ -126,6 +135,7 @@ pub(crate) async fn processing(
 pub(crate) async fn processed(
     State(app): State<AppState>,
     CallerAgent(caller): CallerAgent,
+    _: NoQuery,
     PathIds(ids): PathIds<2>,
 ) -> Result<Response, ApiError> {
     mark(&app, caller, ids, Mark::Processed).await
@@ -135,6 +145,7 @@ pub(crate) async fn processed(
 pub(crate) async fn failed(
     State(app): State<AppState>,
     CallerAgent(caller): CallerAgent,
+    _: NoQuery,
     PathIds(ids): PathIds<2>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {

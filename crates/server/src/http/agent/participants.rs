@@ -9,6 +9,7 @@ use hyper::StatusCode;
 use crate::http::extract::body::JsonBody;
 use crate::http::extract::caller::CallerAgent;
 use crate::http::extract::path::PathIds;
+use crate::http::extract::query::NoQuery;
 use crate::http::human::participants::new_participant;
 use crate::http::{ApiError, reply};
 use crate::render;
@@ -18,6 +19,7 @@ use crate::state::AppState;
 pub(crate) async fn list(
     State(app): State<AppState>,
     CallerAgent(caller): CallerAgent,
+    _: NoQuery,
     PathIds([room]): PathIds<1>,
 ) -> Result<Response, ApiError> {
     let found = app.participants(caller, RoomId(room)).await?;
@@ -29,6 +31,7 @@ pub(crate) async fn list(
 pub(crate) async fn add(
     State(app): State<AppState>,
     CallerAgent(caller): CallerAgent,
+    _: NoQuery,
     PathIds([room]): PathIds<1>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
@@ -41,6 +44,7 @@ pub(crate) async fn add(
 pub(crate) async fn remove(
     State(app): State<AppState>,
     CallerAgent(caller): CallerAgent,
+    _: NoQuery,
     PathIds([room, who]): PathIds<2>,
 ) -> Result<Response, ApiError> {
     let removed = app.remove_participant(caller, RoomId(room), IdentityId(who)).await?;

@@ -2,7 +2,7 @@
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use bandstand_store::identities::PeerQuery;
+use bandstand_store::peers::PeerQuery;
 use bandstand_wire::ids::RoomId;
 use bandstand_wire::rest::Page;
 
@@ -13,7 +13,7 @@ use crate::http::{ApiError, reply};
 use crate::render;
 use crate::state::AppState;
 
-/// The agent's owner, its siblings and the global agents.
+/// The agent's owner, its siblings and the global agents; after them whoever is nothing but a contact.
 pub(crate) async fn list(
     State(app): State<AppState>,
     CallerAgent(caller): CallerAgent,
@@ -32,7 +32,7 @@ pub(crate) async fn list(
         offset: page.offset(),
         limit: page.size,
     };
-    let found = app.peers(wanted).await?;
-    let data = found.rows.iter().map(|peer| render::peer(peer, app.hub.is_online(peer.id))).collect();
+    let found = app.peers(caller, wanted).await?;
+    let data = found.rows.iter().map(|peer| render::peer(peer, app.hub.is_online(peer.profile.id))).collect();
     Ok(reply::page(&Page { data, metadata: page.metadata(found.total.unwrap_or_default()) }))
 }

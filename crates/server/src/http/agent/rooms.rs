@@ -10,7 +10,7 @@ use crate::http::extract::body::{JsonBody, OptionalJsonBody, Problems};
 use crate::http::extract::caller::CallerAgent;
 use crate::http::extract::page::OffsetPage;
 use crate::http::extract::path::PathIds;
-use crate::http::extract::query::Query;
+use crate::http::extract::query::{NoQuery, Query};
 use crate::http::human::rooms::{created_room, new_title};
 use crate::http::{ApiError, reply};
 use crate::render;
@@ -50,6 +50,7 @@ pub(crate) async fn list(
 pub(crate) async fn create(
     State(app): State<AppState>,
     CallerAgent(caller): CallerAgent,
+    _: NoQuery,
     OptionalJsonBody(body): OptionalJsonBody,
 ) -> Result<Response, ApiError> {
     let room = created_room(&app, caller, body.as_ref()).await?;
@@ -60,6 +61,7 @@ pub(crate) async fn create(
 pub(crate) async fn show(
     State(app): State<AppState>,
     CallerAgent(caller): CallerAgent,
+    _: NoQuery,
     PathIds([id]): PathIds<1>,
 ) -> Result<Response, ApiError> {
     let (room, _) = app.room(caller, RoomId(id)).await?;
@@ -70,6 +72,7 @@ pub(crate) async fn show(
 pub(crate) async fn rename(
     State(app): State<AppState>,
     CallerAgent(caller): CallerAgent,
+    _: NoQuery,
     PathIds([id]): PathIds<1>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {

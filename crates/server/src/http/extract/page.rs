@@ -1,6 +1,8 @@
 //! Pages: by number, by cursor, or by whichever of the two the client asks for.
 
+use axum::response::Response;
 use bandstand_wire::page::{DualMetadata, OffsetMetadata};
+use hyper::header::HeaderValue;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -29,9 +31,9 @@ impl OffsetPage {
         }
     }
 
-    /// Rows to skip.
+    /// Rows to skip. Far beyond any row, but not so far that adding the page's size overflows, as databases do.
     pub(crate) fn offset(self) -> i64 {
-        (self.page - 1).saturating_mul(self.size)
+        (self.page - 1).saturating_mul(self.size).min(i64::MAX / 2)
     }
 
     /// The page's metadata.
@@ -39,6 +41,11 @@ impl OffsetPage {
         OffsetMetadata::new(self.page, self.size, total)
     }
 }
+
+/// Numbered pages are discouraged; since when is not known. The platform announced their end for the date of `Sunset`.
+/// Here they stay, as clients that ask for them are in use.
+const DEPRECATION: &str = "true";
+const SUNSET: &str = "Thu, 01 Oct 2026 00:00:00 GMT";
 
 /// How a list that knows both families is paged.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,6 +79,16 @@ impl<P: DeserializeOwned + Serialize> DualPage<P> {
         }
         let after = query.text("cursor").map(|text| cursor::decode(filter, text)).transpose()?;
         Ok(Self::Cursor { after, limit, totals: !by_cursor })
+    }
+
+    /// Marks a reply to a request for a numbered page: cursors took their place.
+    pub(crate) fn mark(&self, mut response: Response) -> Response {
+        if matches!(self, Self::Offset(_)) {
+            let headers = response.headers_mut();
+            headers.insert("deprecation", HeaderValue::from_static(DEPRECATION));
+            headers.insert("sunset", HeaderValue::from_static(SUNSET));
+        }
+        response
     }
 
     /// Rows to ask for: one more than shown, which tells whether more follow.

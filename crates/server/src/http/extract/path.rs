@@ -9,6 +9,19 @@ use crate::http::ApiError;
 /// The ids of the path, in order.
 pub(crate) struct PathIds<const N: usize>(pub(crate) [Uuid; N]);
 
+/// The only id of the path, where clients tell a malformed one from an unknown one: 422.
+pub(crate) struct PathId(pub(crate) Uuid);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathId {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let params = RawPathParams::from_request_parts(parts, state).await;
+        let id = params.ok().and_then(|params| params.iter().next().and_then(|(_, text)| text.parse().ok()));
+        id.map(Self).ok_or_else(|| ApiError::invalid_at("/id", "must be a UUID"))
+    }
+}
+
 impl<S: Send + Sync, const N: usize> FromRequestParts<S> for PathIds<N> {
     type Rejection = ApiError;
 

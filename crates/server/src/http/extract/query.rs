@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use axum::extract::FromRequestParts;
+use hyper::http::request::Parts;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -75,7 +77,7 @@ impl<'a> Query<'a> {
         Some(count.min(max))
     }
 
-    /// A list: comma-separated, repeated, or both (also with `name[]`). Each item is read by `read`; a bad one is
+    /// A list: comma-separated without spaces, repeated, or both (also with `name[]`). Each item is read by `read`; a bad one is
     /// named by its place in the list.
     pub(crate) fn list<T>(&mut self, name: &str, must: &str, read: impl Fn(&str) -> Option<T>) -> Vec<T> {
         let bracketed = format!("{name}[]");
@@ -83,7 +85,7 @@ impl<'a> Query<'a> {
             .pairs
             .iter()
             .filter(|(key, _)| key == name || *key == bracketed)
-            .flat_map(|(_, value)| value.split(',').map(|item| item.trim().to_owned()).collect::<Vec<_>>())
+            .flat_map(|(_, value)| value.split(',').map(str::to_owned).collect::<Vec<_>>())
             .filter(|item| !item.is_empty())
             .collect();
         let mut values = Vec::with_capacity(items.len());
@@ -99,6 +101,17 @@ impl<'a> Query<'a> {
     /// Ends the reading: the problems, if there are any.
     pub(crate) fn finish(self) -> Result<(), ApiError> {
         if self.problems.is_empty() { Ok(()) } else { Err(ApiError::invalid(self.problems)) }
+    }
+}
+
+/// A request without query parameters. It stands behind the caller, so that a stranger learns of no parameter.
+pub(crate) struct NoQuery;
+
+impl<S: Sync> FromRequestParts<S> for NoQuery {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Query::new(parts.uri.query(), &[]).finish().map(|()| Self)
     }
 }
 

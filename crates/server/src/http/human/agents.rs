@@ -15,7 +15,7 @@ use crate::http::extract::body::{JsonBody, Object, Problems};
 use crate::http::extract::caller::CallerUser;
 use crate::http::extract::page::{DUAL, DualPage};
 use crate::http::extract::path::PathIds;
-use crate::http::extract::query::Query;
+use crate::http::extract::query::{NoQuery, Query};
 use crate::http::{ApiError, reply};
 use crate::render;
 use crate::service::admin::{check_agent_description, check_agent_name};
@@ -85,7 +85,7 @@ pub(crate) async fn list(
         metadata.offset.or_else(|| Some(bandstand_wire::page::OffsetMetadata::new(1, page.limit(), total)));
     let data = rows.iter().map(|(agent, _)| render::my_agent(agent)).collect();
     let metadata = MyAgentsMetadata { page: metadata, available_filters: &FILTERS, sortable_fields: &SORTS };
-    Ok(reply::page(&Page { data, metadata }))
+    Ok(page.mark(reply::page(&Page { data, metadata })))
 }
 
 /// Reads `order`: whether the largest comes first.
@@ -119,6 +119,7 @@ fn cursor_value(sort: AgentSort, value: &Value) -> Result<SortValue, ApiError> {
 pub(crate) async fn register(
     State(app): State<AppState>,
     CallerUser(caller): CallerUser,
+    _: NoQuery,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let mut problems = Problems::default();

@@ -2,9 +2,10 @@
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
+use bandstand_domain::file;
 use bandstand_domain::mention::Requested;
 use bandstand_domain::message::MessageKind;
-use bandstand_wire::ids::{IdentityId, MessageId, RoomId};
+use bandstand_wire::ids::{FileId, IdentityId, MessageId, RoomId};
 use bandstand_wire::page::DualMetadata;
 use bandstand_wire::rest::Page;
 use bandstand_wire::time::Timestamp;
@@ -17,7 +18,7 @@ use crate::http::extract::body::{JsonBody, Object, Problems};
 use crate::http::extract::caller::CallerUser;
 use crate::http::extract::page::{DUAL, DualPage};
 use crate::http::extract::path::PathIds;
-use crate::http::extract::query::Query;
+use crate::http::extract::query::{NoQuery, Query};
 use crate::http::{ApiError, reply};
 use crate::render;
 use crate::service::lists::Place;
@@ -99,7 +100,7 @@ pub(crate) async fn list(
     };
     let found = app.history(caller, RoomId(room), kinds, place).await?;
     let mut rows = found.rows;
-    let page = if anchors.is_empty() {
+    let metadata = if anchors.is_empty() {
         // The total counts the whole room; how much is newer than a moment is known only where a page ends it.
         let total = if since.is_some() { page.offset() + i64::try_from(rows.len()).unwrap_or(0) } else { found.total };
         page.close(&mut rows, total, &list, |message| message.sequence)?
@@ -111,7 +112,8 @@ pub(crate) async fn list(
     };
     let (has_older, has_newer) = found.beyond.unzip();
     let data = rows.iter().map(render::message).collect();
-    Ok(reply::page(&Page { data, metadata: ListMetadata { page, has_older, has_newer } }))
+    let metadata = ListMetadata { page: metadata, has_older, has_newer };
+    Ok(page.mark(reply::page(&Page { data, metadata })))
 }
 
 /// Refuses parameters that contradict each other.
@@ -134,14 +136,12 @@ fn check_combination(query: &Query<'_>, anchors: usize, since: bool) -> Result<(
 pub(crate) async fn post(
     State(app): State<AppState>,
     CallerUser(caller): CallerUser,
+    _: NoQuery,
     PathIds([room]): PathIds<1>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     posted(&app, caller, RoomId(room), &body).await
 }
-
-/// Most attachments of one message.
-const ATTACHMENTS_MAX: usize = 10;
 
 /// Reads `{"message":{"content", "mentions", "attachment_ids"?}}`. `message_type` and `metadata` are tolerated, as the
 /// TypeScript SDK may send them, and ignored.
@@ -173,15 +173,17 @@ pub(crate) fn new_message(body: &Value, caller: Caller, room: RoomId) -> Result<
     if message.has("attachment_ids") && message.get("attachment_ids").is_none() {
         problems.add("/message/attachment_ids", "must be a list");
     }
-    let attachments = message.list("attachment_ids", &mut problems);
-    if attachments.len() > ATTACHMENTS_MAX {
+    let listed = message.list("attachment_ids", &mut problems);
+    if listed.len() > file::ATTACHMENTS_MAX {
         problems.add("/message/attachment_ids", "should have at most 10 item(s)");
     }
-    for (place, value) in &attachments {
-        if value.as_str().and_then(|text| text.parse::<uuid::Uuid>().ok()).is_none() {
-            problems.add(place, "must be a UUID");
+    let mut attachments = Vec::with_capacity(listed.len());
+    for (place, value) in &listed {
+        match value.as_str().and_then(|text| text.parse().ok()) {
+            Some(id) => attachments.push(FileId(id)),
+            None => problems.add(place, "must be a UUID"),
         }
     }
     problems.finish()?;
-    Ok(PostMessage { room, caller, content, mentions, attachments: attachments.len() })
+    Ok(PostMessage { room, caller, content, mentions, attachments })
 }

@@ -11,7 +11,7 @@ use crate::http::extract::body::{JsonBody, Object, Problems};
 use crate::http::extract::caller::CallerUser;
 use crate::http::extract::page::{DUAL, DualPage};
 use crate::http::extract::path::PathIds;
-use crate::http::extract::query::Query;
+use crate::http::extract::query::{NoQuery, Query};
 use crate::http::human::peers::kind;
 use crate::http::{ApiError, reply};
 use crate::render;
@@ -34,7 +34,7 @@ pub(crate) async fn list(
     let mut rows = found.rows;
     let metadata = page.close(&mut rows, found.total.unwrap_or_default(), &list, |one| one.profile.id)?;
     let data = rows.iter().map(|one| render::participant_details(one, app.hub.is_online(one.profile.id))).collect();
-    Ok(reply::page(&Page { data, metadata }))
+    Ok(page.mark(reply::page(&Page { data, metadata })))
 }
 
 /// Reads `{"participant":{"participant_id", "role"?}}`.
@@ -58,6 +58,7 @@ pub(crate) fn new_participant(body: &Value) -> Result<(IdentityId, Role), ApiErr
 pub(crate) async fn add(
     State(app): State<AppState>,
     CallerUser(caller): CallerUser,
+    _: NoQuery,
     PathIds([room]): PathIds<1>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
@@ -70,6 +71,7 @@ pub(crate) async fn add(
 pub(crate) async fn remove(
     State(app): State<AppState>,
     CallerUser(caller): CallerUser,
+    _: NoQuery,
     PathIds([room, who]): PathIds<2>,
 ) -> Result<Response, ApiError> {
     let removed = app.remove_participant(caller, RoomId(room), IdentityId(who)).await?;

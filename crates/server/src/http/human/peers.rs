@@ -2,7 +2,7 @@
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use bandstand_store::identities::PeerQuery;
+use bandstand_store::peers::PeerQuery;
 use bandstand_wire::ids::{IdentityKind, RoomId};
 use bandstand_wire::rest::Page;
 
@@ -22,7 +22,7 @@ pub(crate) fn kind(query: &mut Query<'_>, name: &str) -> Option<IdentityKind> {
     })
 }
 
-/// The caller's own agents and the global ones.
+/// The caller's own agents and the global ones; after them whoever is nothing but a contact.
 pub(crate) async fn list(
     State(app): State<AppState>,
     CallerUser(caller): CallerUser,
@@ -35,7 +35,7 @@ pub(crate) async fn list(
     query.finish()?;
     let me = caller.identity;
     let wanted = PeerQuery { me, owner: me, not_in, kind, offset: page.offset(), limit: page.size };
-    let found = app.peers(wanted).await?;
-    let data = found.rows.iter().map(|peer| render::peer(peer, app.hub.is_online(peer.id))).collect();
+    let found = app.peers(caller, wanted).await?;
+    let data = found.rows.iter().map(|peer| render::peer(peer, app.hub.is_online(peer.profile.id))).collect();
     Ok(reply::page(&Page { data, metadata: page.metadata(found.total.unwrap_or_default()) }))
 }

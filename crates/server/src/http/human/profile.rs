@@ -5,13 +5,18 @@ use axum::response::Response;
 
 use crate::http::extract::body::{JsonBody, Object, Problems};
 use crate::http::extract::caller::CallerUser;
+use crate::http::extract::query::NoQuery;
 use crate::http::{ApiError, reply};
 use crate::render;
 use crate::service::profile::NAME_PART_MAX;
 use crate::state::AppState;
 
 /// `GET`.
-pub(crate) async fn show(State(app): State<AppState>, CallerUser(caller): CallerUser) -> Result<Response, ApiError> {
+pub(crate) async fn show(
+    State(app): State<AppState>,
+    CallerUser(caller): CallerUser,
+    _: NoQuery,
+) -> Result<Response, ApiError> {
     let user = app.user(caller.identity).await?.ok_or_else(ApiError::unauthorized)?;
     Ok(reply::ok(render::user(&user)))
 }
@@ -20,6 +25,7 @@ pub(crate) async fn show(State(app): State<AppState>, CallerUser(caller): Caller
 pub(crate) async fn update(
     State(app): State<AppState>,
     CallerUser(caller): CallerUser,
+    _: NoQuery,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let mut problems = Problems::default();

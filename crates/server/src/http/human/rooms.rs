@@ -2,12 +2,13 @@
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
+use bandstand_domain::board::Overview;
 use bandstand_domain::room::{self, Room, RoomKind, RoomStatus};
 use bandstand_store::rooms::RoomQuery;
 use bandstand_wire::ids::RoomId;
 use bandstand_wire::page::DualMetadata;
 use bandstand_wire::rest::Page;
-use bandstand_wire::rest::room::{MeChatRoomDetail, MeChatRoomListItem, MembershipInfo, Roster};
+use bandstand_wire::rest::room::{MeChatRoom, MeChatRoomDetail, MeChatRoomListItem, MembershipInfo, Roster};
 use serde_json::Value;
 
 use crate::auth::Caller;
@@ -15,7 +16,7 @@ use crate::http::extract::body::{JsonBody, Object, OptionalJsonBody, Problems};
 use crate::http::extract::caller::CallerUser;
 use crate::http::extract::page::{DUAL, DualPage};
 use crate::http::extract::path::PathIds;
-use crate::http::extract::query::Query;
+use crate::http::extract::query::{NoQuery, Query};
 use crate::http::human::agents::order;
 use crate::http::{ApiError, reply};
 use crate::render;
@@ -94,22 +95,41 @@ pub(crate) async fn list(
     };
     let found = app.user_rooms(wanted, extras).await?;
     let mut rows = found.rows;
-    let mut page = page.close(&mut rows, found.total.unwrap_or_default(), &list, |row| {
+    let mut metadata = page.close(&mut rows, found.total.unwrap_or_default(), &list, |row| {
         let room = &row.listed.room;
         let value = if by_updated { room.updated_at } else { room.inserted_at };
         (value.as_micros(), row.listed.key)
     })?;
     // This list answers the four numbers in offset mode only.
-    page.offset = page.offset.filter(|_| by_number);
+    metadata.offset = metadata.offset.filter(|_| by_number);
     let total_count = found.total.filter(|_| with_total && !by_number);
     let data = rows.iter().map(|row| list_item(&app, row)).collect();
-    Ok(reply::page(&Page { data, metadata: ListMetadata { page, total_count } }))
+    let metadata = ListMetadata { page: metadata, total_count };
+    Ok(page.mark(reply::page(&Page { data, metadata })))
+}
+
+/// A room as people see it. What else is shown of it is read apart, and left out when that fails: the room may have been
+/// written just now, and a client would repeat a request that failed after all.
+async fn shown(app: &AppState, room: &Room) -> MeChatRoom {
+    let overview = app.overview(room.id).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, room.id = %room.id, "a room is shown without its overview");
+        None
+    });
+    me_room(app, room, overview.as_ref())
+}
+
+fn me_room(app: &AppState, room: &Room, overview: Option<&Overview>) -> MeChatRoom {
+    let overview = overview.map(|overview| {
+        let is_working = !app.hub.activity(room.id).is_empty();
+        render::board::overview(room, overview, is_working)
+    });
+    render::me_room(room, overview)
 }
 
 fn list_item(app: &AppState, row: &UserRoom) -> MeChatRoomListItem {
     let own = row.listed.own;
     MeChatRoomListItem {
-        room: render::me_room(&row.listed.room),
+        room: me_room(app, &row.listed.room, row.overview.as_ref()),
         roster: row.roster.as_ref().map(|(shown, count)| Roster {
             participants: shown
                 .iter()
@@ -175,9 +195,11 @@ pub(crate) fn new_title(body: &Value, problems: &mut Problems) -> String {
 pub(crate) async fn create(
     State(app): State<AppState>,
     CallerUser(caller): CallerUser,
+    _: NoQuery,
     OptionalJsonBody(body): OptionalJsonBody,
 ) -> Result<Response, ApiError> {
-    Ok(reply::created(render::me_room(&created_room(&app, caller, body.as_ref()).await?)))
+    let room = created_room(&app, caller, body.as_ref()).await?;
+    Ok(reply::created(shown(&app, &room).await))
 }
 
 /// `GET …/{id}`.
@@ -195,7 +217,7 @@ pub(crate) async fn show(
     let counts = counts.into_iter().filter(|(_, count)| *count > 0);
     let counts = counts.map(|(kind, count)| (kind.as_str().to_owned(), Value::from(count))).collect();
     Ok(reply::ok(MeChatRoomDetail {
-        room: render::me_room(&room),
+        room: shown(&app, &room).await,
         message_counts: (!include.is_empty()).then_some(counts),
     }))
 }
@@ -204,40 +226,46 @@ pub(crate) async fn show(
 pub(crate) async fn rename(
     State(app): State<AppState>,
     CallerUser(caller): CallerUser,
+    _: NoQuery,
     PathIds([id]): PathIds<1>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
     let title = new_title(&body, &mut problems);
     problems.finish()?;
-    Ok(reply::ok(render::me_room(&app.rename_room(caller, RoomId(id), title).await?)))
+    let room = app.rename_room(caller, RoomId(id), title).await?;
+    Ok(reply::ok(shown(&app, &room).await))
 }
 
 /// `DELETE …/{id}`.
 pub(crate) async fn delete(
     State(app): State<AppState>,
     CallerUser(caller): CallerUser,
+    _: NoQuery,
     PathIds([id]): PathIds<1>,
 ) -> Result<Response, ApiError> {
-    Ok(reply::ok(render::me_room(&app.delete_room(caller, RoomId(id)).await?)))
+    let room = app.delete_room(caller, RoomId(id)).await?;
+    Ok(reply::ok(shown(&app, &room).await))
 }
 
 /// `POST …/{id}/archive`: readable only from now on.
 pub(crate) async fn archive(
     State(app): State<AppState>,
     CallerUser(caller): CallerUser,
+    _: NoQuery,
     PathIds([id]): PathIds<1>,
 ) -> Result<Response, ApiError> {
     let room = app.set_room_status(caller, RoomId(id), RoomStatus::Archived).await?;
-    Ok(reply::ok(render::me_room(&room)))
+    Ok(reply::ok(shown(&app, &room).await))
 }
 
 /// `POST …/{id}/unarchive`: takes messages again.
 pub(crate) async fn unarchive(
     State(app): State<AppState>,
     CallerUser(caller): CallerUser,
+    _: NoQuery,
     PathIds([id]): PathIds<1>,
 ) -> Result<Response, ApiError> {
     let room = app.set_room_status(caller, RoomId(id), RoomStatus::Active).await?;
-    Ok(reply::ok(render::me_room(&room)))
+    Ok(reply::ok(shown(&app, &room).await))
 }

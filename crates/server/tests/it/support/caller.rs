@@ -41,7 +41,7 @@ impl Caller {
     }
 
     /// The path in the caller's own API, unless it starts with a slash.
-    fn path(&self, path: &str) -> String {
+    pub(crate) fn path(&self, path: &str) -> String {
         match (path.strip_prefix('/'), self.kind) {
             (Some(_), _) => path.to_owned(),
             (None, IdentityKind::Agent) => format!("/api/v1/agent/{path}"),

@@ -14,9 +14,10 @@ use bandstand_domain::clock::{Clock, IdSource};
 use bandstand_domain::identity::UserRole;
 use bandstand_server::serve::{Drained, serve};
 use bandstand_server::service::admin::{NewAgent, NewUser};
+use bandstand_server::service::files::{FileOptions, FilePlace};
 use bandstand_server::settings::Limits;
-use bandstand_server::start::{App, AppOptions};
-use bandstand_server::state::AppState;
+use bandstand_server::start::{App, AppOptions, services_only};
+use bandstand_server::state::{AppState, Services};
 use bandstand_store::testing::{NOW_MICROS, TestDatabase, TestEngine};
 use bandstand_wire::ids::IdentityKind;
 use bandstand_wire::time::Timestamp;
@@ -38,19 +39,19 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 macro_rules! stories {
     (limits: $limits:expr => $($story:ident),* $(,)?) => {
         $(mod $story {
-            #[allow(unused_imports, reason = "the limits may be a path or an expression")]
+            // The story, and whatever the limits name.
             use super::*;
 
             #[tokio::test]
             async fn sqlite() {
                 let engine = bandstand_store::testing::TestEngine::Sqlite;
-                crate::support::run(engine, $limits, super::$story).await;
+                crate::support::run(engine, $limits, $story).await;
             }
 
             #[tokio::test]
             async fn postgres() {
                 let engine = bandstand_store::testing::TestEngine::Postgres;
-                crate::support::run(engine, $limits, super::$story).await;
+                crate::support::run(engine, $limits, $story).await;
             }
         })*
     };
@@ -63,7 +64,18 @@ pub(crate) use stories;
 /// Tells one story on one engine, then stops the server: it must drain cleanly, leave no socket behind, and its books
 /// must balance.
 pub(crate) async fn run<F: Future<Output = ()>>(engine: TestEngine, limits: Limits, story: impl FnOnce(TestApp) -> F) {
-    let (app, serving) = TestApp::start(engine, limits).await;
+    let database = Arc::new(TestDatabase::create(engine).await);
+    run_on(&database, limits, None, story).await;
+}
+
+/// The same on data that is there: with `earlier`, a server that ran on it. Returns the server, which is down by then.
+pub(crate) async fn run_on<F: Future<Output = ()>>(
+    database: &Arc<TestDatabase>,
+    limits: Limits,
+    earlier: Option<&TestApp>,
+    story: impl FnOnce(TestApp) -> F,
+) -> TestApp {
+    let (app, serving) = TestApp::start(Arc::clone(database), limits, earlier).await;
     // Boxed: some stories are long.
     Box::pin(story(app.clone())).await;
     app.stop.cancel();
@@ -71,6 +83,7 @@ pub(crate) async fn run<F: Future<Output = ()>>(engine: TestEngine, limits: Limi
     assert_eq!(drained, Drained::Clean, "requests or sockets were cut");
     assert_eq!(app.state().hub.sockets(), 0, "sockets were left over");
     app.check_books();
+    app
 }
 
 /// Time that stands still until the test moves it.
@@ -99,6 +112,27 @@ impl IdSource for TestIds {
     }
 }
 
+/// How a server is started on this data. Its ids count up from `first_id`.
+fn options(database: &TestDatabase, limits: Limits, clock: Arc<TestClock>, first_id: u64) -> AppOptions {
+    AppOptions {
+        store: database.options(),
+        files: FileOptions {
+            spool: database.folder().join("uploads"),
+            place: FilePlace::Folder(database.folder().join("files")),
+        },
+        limits,
+        clock,
+        ids: Arc::new(TestIds(AtomicU64::new(first_id))),
+    }
+}
+
+/// The use cases on the data of a server that is down, without one: no background job runs. Close its store in the end.
+pub(crate) async fn without_jobs(earlier: &TestApp) -> Services {
+    let first_id = earlier.generation * 1_000_000 + 500_000;
+    let options = options(&earlier.database, Limits::default(), Arc::clone(&earlier.clock), first_id);
+    services_only(options).await.expect("the store opens")
+}
+
 /// The running server. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct TestApp(Arc<Inner>);
@@ -106,7 +140,9 @@ pub(crate) struct TestApp(Arc<Inner>);
 pub(crate) struct Inner {
     app: Arc<App>,
     pub(crate) clock: Arc<TestClock>,
-    pub(crate) database: TestDatabase,
+    pub(crate) database: Arc<TestDatabase>,
+    /// How many servers ran on the data before: each has ids of its own.
+    generation: u64,
     pub(crate) address: SocketAddr,
     pub(crate) http: reqwest::Client,
     pub(crate) names: Names,
@@ -123,18 +159,23 @@ impl std::ops::Deref for TestApp {
 }
 
 impl TestApp {
-    async fn start(engine: TestEngine, limits: Limits) -> (Self, JoinHandle<Drained>) {
-        let database = TestDatabase::create(engine).await;
+    async fn start(
+        database: Arc<TestDatabase>,
+        limits: Limits,
+        earlier: Option<&TestApp>,
+    ) -> (Self, JoinHandle<Drained>) {
+        let generation = earlier.map_or(0, |earlier| earlier.generation + 1);
         let clock = Arc::new(TestClock(AtomicI64::new(NOW_MICROS)));
-        let options = AppOptions {
-            store: database.options(),
-            limits,
-            clock: clock.clone(),
-            ids: Arc::new(TestIds(AtomicU64::new(1))),
-        };
+        let options = options(&database, limits, clock.clone(), generation * 1_000_000 + 1);
         let app = Arc::new(App::start(options).await.expect("the server starts"));
-        let (owner, key) =
-            app.state().services.bootstrap_owner("olga", None).await.expect("a user is added").expect("the first");
+        let owner = match earlier {
+            Some(earlier) => earlier.owner.clone(),
+            None => {
+                let made = app.state().services.bootstrap_owner("olga", None).await.expect("a user is added");
+                let (owner, key) = made.expect("the first");
+                (owner.profile.id.0, key.reveal().to_owned())
+            }
+        };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("its address");
         let stop = CancellationToken::new();
@@ -142,10 +183,11 @@ impl TestApp {
             let (app, stop) = (Arc::clone(&app), stop.clone());
             async move { serve(&app, listener, None, stop, Duration::from_secs(15)).await }
         });
+        // The client is built without a provider of its own; that another test installed it is just as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().expect("an HTTP client");
         let names = Names::default();
-        let owner = (owner.profile.id.0, key.reveal().to_owned());
-        (Self(Arc::new(Inner { app, clock, database, address, http, names, owner, stop })), serving)
+        (Self(Arc::new(Inner { app, clock, database, generation, address, http, names, owner, stop })), serving)
     }
 
     /// The parts that a test may look at, never act through.
@@ -238,6 +280,17 @@ impl TestApp {
         reply
     }
 
+    /// Waits until a query finds nothing any more. It looks again and again, because nothing announces what a background
+    /// job has done, and sends a request in between, so that the server has its turn.
+    pub(crate) async fn until_none(&self, sql: &str) {
+        let gone = async {
+            while !self.database.query(sql).is_empty() {
+                self.nobody().get("/healthz").await.assert_status(200);
+            }
+        };
+        tokio::time::timeout(PATIENCE, gone).await.unwrap_or_else(|_| panic!("still there: {sql}"));
+    }
+
     /// What counts in the database must be what is there.
     fn check_books(&self) {
         let wrong = |what: &str, sql: &str| {
@@ -255,6 +308,9 @@ impl TestApp {
                     "SELECT p.room_key, p.member_key, '{column}', p.{column}, count(d.state) FROM participants p
                      LEFT JOIN deliveries d ON d.room_key = p.room_key AND d.member_key = p.member_key
                          AND d.recipient = 1 AND d.state = {state}
+                     WHERE NOT EXISTS (SELECT 1 FROM rooms r WHERE r.key = p.room_key AND r.deleted_at IS NOT NULL)
+                         AND NOT EXISTS (SELECT 1 FROM removals l
+                             WHERE l.room_key = p.room_key AND l.member_key = p.member_key)
                      GROUP BY p.room_key, p.member_key, p.{column} HAVING p.{column} <> count(d.state)"
                 ),
             );
@@ -291,9 +347,96 @@ impl TestApp {
         wrong(
             "an open delivery of somebody who left, which nobody will end",
             "SELECT d.room_key, d.sequence, d.member_key FROM deliveries d
-             JOIN participants p ON p.room_key = d.room_key AND p.member_key = d.member_key AND p.left_at IS NOT NULL
-             WHERE d.recipient = 1 AND d.state IN (0, 1, 2, 3) AND NOT EXISTS (
+             JOIN participants p ON p.room_key = d.room_key AND p.member_key = d.member_key
+             JOIN rooms r ON r.key = d.room_key
+             WHERE (p.left_at IS NOT NULL OR (r.deleted_at IS NOT NULL AND r.participants = 0))
+                 AND d.recipient = 1 AND d.state IN (0, 1, 2, 3) AND NOT EXISTS (
                  SELECT 1 FROM removals l WHERE l.room_key = d.room_key AND l.member_key = d.member_key)",
+        );
+        wrong(
+            "an agent's place in a room without an execution",
+            "SELECT p.room_key, p.member_key FROM participants p JOIN identities i ON i.key = p.member_key
+             WHERE i.kind = 1 AND p.execution_id IS NULL OR i.kind = 0 AND p.execution_id IS NOT NULL",
+        );
+        wrong(
+            "half a stop, or one of somebody who left",
+            "SELECT room_key, member_key FROM participants WHERE stopped_sequence IS NOT NULL AND left_at IS NOT NULL
+                 OR (stopped_sequence IS NULL) <> (stopped_at IS NULL) OR (stopped_at IS NULL) <> (stopped_by IS NULL)",
+        );
+        wrong(
+            "work that is not noted",
+            "SELECT p.room_key, p.member_key FROM participants p JOIN identities i ON i.key = p.member_key AND i.kind = 1
+             WHERE p.worked = 0 AND (p.sent > 0 OR EXISTS (
+                 SELECT 1 FROM attempts a WHERE a.room_key = p.room_key AND a.member_key = p.member_key))",
+        );
+        wrong(
+            "a room without an owner",
+            "SELECT r.key FROM rooms r WHERE r.deleted_at IS NULL AND NOT EXISTS (
+                 SELECT 1 FROM participants p WHERE p.room_key = r.key AND p.role = 'owner' AND p.left_at IS NULL)",
+        );
+        wrong(
+            "a bulk deletion that is over but for some of its items, or the other way round",
+            "SELECT b.key FROM bulk_deletions b WHERE (b.completed_at IS NULL) <> EXISTS (
+                 SELECT 1 FROM bulk_deletion_items i WHERE i.job_key = b.key AND i.state = 0)",
+        );
+        wrong(
+            "a contact that only one side has",
+            "SELECT c.key FROM contacts c WHERE NOT EXISTS (
+                 SELECT 1 FROM contacts d WHERE d.identity_key = c.contact_key AND d.contact_key = c.identity_key)",
+        );
+        wrong(
+            "a pending request between contacts",
+            "SELECT q.key FROM contact_requests q JOIN contacts c
+                 ON c.identity_key = q.requester_key AND c.contact_key = q.recipient_key WHERE q.status = 'pending'",
+        );
+        for (column, counted) in [
+            ("contacts", "contacts c ON c.identity_key = i.key"),
+            ("received", "contact_requests c ON c.recipient_key = i.key AND c.status = 'pending'"),
+            ("pending", "contact_requests c ON c.requester_key = i.key AND c.status = 'pending'"),
+            ("approved", "contact_requests c ON c.requester_key = i.key AND c.status = 'approved'"),
+            ("rejected", "contact_requests c ON c.requester_key = i.key AND c.status = 'rejected'"),
+            ("expired", "contact_requests c ON c.requester_key = i.key AND c.status = 'expired'"),
+            ("cancelled", "contact_requests c ON c.requester_key = i.key AND c.status = 'cancelled'"),
+        ] {
+            wrong(
+                "a tally of contacts or their requests is wrong",
+                &format!(
+                    "SELECT i.handle, '{column}', t.{column}, count(c.key) FROM identities i
+                     LEFT JOIN contact_tallies t ON t.identity_key = i.key LEFT JOIN {counted}
+                     GROUP BY i.key, i.handle, t.{column} HAVING coalesce(t.{column}, 0) <> count(c.key)"
+                ),
+            );
+        }
+        wrong(
+            "a board's count of tasks differs from its tasks, or their numbers have gaps",
+            "SELECT b.room_key, b.last_number, count(t.number) FROM boards b LEFT JOIN tasks t ON t.room_key = b.room_key
+             GROUP BY b.room_key, b.last_number
+             HAVING b.last_number <> count(t.number) OR b.last_number <> coalesce(max(t.number), 0)",
+        );
+        for status in ["pending", "in_progress", "blocked", "in_review", "failed", "completed"] {
+            wrong(
+                "a board's count of a status differs from its tasks",
+                &format!(
+                    "SELECT b.room_key, '{status}', b.{status}, count(s.number) FROM boards b LEFT JOIN (
+                         SELECT t.room_key, t.number, CASE
+                             WHEN max(CASE WHEN a.status = 'failed' THEN 1 ELSE 0 END) = 1 THEN 'failed'
+                             WHEN max(CASE WHEN a.status = 'blocked' THEN 1 ELSE 0 END) = 1 THEN 'blocked'
+                             WHEN max(CASE WHEN a.status = 'in_progress' THEN 1 ELSE 0 END) = 1 THEN 'in_progress'
+                             WHEN max(CASE WHEN a.status = 'in_review' THEN 1 ELSE 0 END) = 1 THEN 'in_review'
+                             WHEN min(CASE WHEN a.status = 'completed' THEN 1 ELSE 0 END) = 1 THEN 'completed'
+                             ELSE 'pending' END AS overall
+                         FROM tasks t LEFT JOIN task_assignments a ON a.room_key = t.room_key AND a.number = t.number
+                         WHERE t.state = 'active' GROUP BY t.room_key, t.number
+                     ) s ON s.room_key = b.room_key AND s.overall = '{status}'
+                     GROUP BY b.room_key, b.{status} HAVING b.{status} <> count(s.number)"
+                ),
+            );
+        }
+        wrong(
+            "a task's count of its history's rows is wrong, or their places have gaps",
+            "SELECT t.room_key, t.number, t.events, count(e.place) FROM tasks t
+             LEFT JOIN task_events e ON e.room_key = t.room_key AND e.number = t.number
+             GROUP BY t.room_key, t.number, t.events HAVING t.events <> count(e.place) OR t.events <> max(e.place)",
         );
         wrong(
             "a delivery's count of attempts is wrong, or several are open",

@@ -152,6 +152,14 @@ impl Socket {
         }
     }
 
+    /// Sends a join whose reply the caller looks for itself; the join_ref.
+    pub(crate) async fn expect_join(&mut self, topic: &str) -> String {
+        let reference = self.fresh_ref();
+        self.joined.insert(topic.to_owned(), reference.clone());
+        self.send(json!([reference, reference, topic, "phx_join", {}])).await;
+        reference
+    }
+
     pub(crate) async fn join(&mut self, topic: &str) -> Value {
         self.try_join(topic).await.unwrap_or_else(|reason| panic!("{topic}: {reason}"))
     }

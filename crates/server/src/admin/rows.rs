@@ -1,0 +1,203 @@
+//! What administration answers: rows for people and programs, never a key that is stored.
+
+use bandstand_domain::identity::{Agent, Profile, User};
+use bandstand_domain::organization::Organization;
+use bandstand_store::keys::KeyInfo;
+use bandstand_wire::ids::{IdentityId, IdentityKind, KeyId, OrganizationId};
+use bandstand_wire::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::secret::ApiKey;
+use crate::service::organizations::Member;
+
+/// Somebody together with a fresh key.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct WithKey<T> {
+    /// Who.
+    #[serde(flatten)]
+    pub who: T,
+    /// The key in clear.
+    pub api_key: String,
+}
+
+impl<T> WithKey<T> {
+    pub(super) fn new(who: T, key: &ApiKey) -> Self {
+        Self { who, api_key: key.reveal().to_owned() }
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for WithKey<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WithKey").field("who", &self.who).field("api_key", &"[REDACTED]").finish()
+    }
+}
+
+/// A person in lists.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UserRow {
+    /// Its id.
+    pub id: IdentityId,
+    /// Its username.
+    pub handle: String,
+    /// First and last name, or the handle.
+    pub name: String,
+    /// E-mail address.
+    pub email: String,
+    /// `user` or `admin`.
+    pub role: String,
+    /// When it was added.
+    pub inserted_at: Timestamp,
+}
+
+/// An agent in lists.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentRow {
+    /// Its id.
+    pub id: IdentityId,
+    /// `<owner>/<slug>`
+    pub handle: String,
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: Option<String>,
+    /// Who registered it.
+    pub owner_id: IdentityId,
+    /// Visible to every user of the server.
+    pub is_global: bool,
+    /// Visible to its owner's organization.
+    pub shared_with_organization: bool,
+    /// When it was registered.
+    pub inserted_at: Timestamp,
+}
+
+/// An organization in lists.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OrganizationRow {
+    /// Its id.
+    pub id: OrganizationId,
+    /// Its name.
+    pub name: String,
+    /// Who is in it.
+    pub members: Vec<HolderRow>,
+    /// When it was made.
+    pub inserted_at: Timestamp,
+}
+
+/// A user in an organization, or no longer in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MembershipRow {
+    /// The organization's id.
+    pub organization_id: OrganizationId,
+    /// Its name.
+    pub organization: String,
+    /// The user.
+    pub user: HolderRow,
+}
+
+/// An agent that is gone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RemovedRow {
+    /// Its id.
+    pub id: IdentityId,
+    /// Its handle.
+    pub handle: String,
+    /// Its name.
+    pub name: String,
+    /// Rooms where it had worked.
+    pub executions: i64,
+}
+
+/// Whose key it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HolderRow {
+    /// Its id.
+    pub id: IdentityId,
+    /// Person or program.
+    pub r#type: IdentityKind,
+    /// Its handle.
+    pub handle: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// A key in lists; the key itself is known to its holder alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeyRow {
+    /// The key's own id.
+    pub id: KeyId,
+    /// Its first characters.
+    pub hint: String,
+    /// Whose it is.
+    pub holder: HolderRow,
+    /// When it was made.
+    pub inserted_at: Timestamp,
+    /// Since when it opens nothing.
+    pub revoked_at: Option<Timestamp>,
+}
+
+impl From<&User> for UserRow {
+    fn from(user: &User) -> Self {
+        Self {
+            id: user.profile.id,
+            handle: user.profile.handle.clone(),
+            name: user.profile.name.clone(),
+            email: user.email.clone(),
+            role: user.role.as_str().to_owned(),
+            inserted_at: user.inserted_at,
+        }
+    }
+}
+
+impl From<&Agent> for AgentRow {
+    fn from(agent: &Agent) -> Self {
+        Self {
+            id: agent.profile.id,
+            handle: agent.profile.handle.clone(),
+            name: agent.profile.name.clone(),
+            description: agent.profile.description.clone(),
+            owner_id: agent.owner,
+            is_global: agent.is_global,
+            shared_with_organization: agent.shared_with_organization,
+            inserted_at: agent.inserted_at,
+        }
+    }
+}
+
+impl From<&Organization> for OrganizationRow {
+    fn from(organization: &Organization) -> Self {
+        Self {
+            id: organization.id,
+            name: organization.name.clone(),
+            members: organization.members.iter().map(HolderRow::from).collect(),
+            inserted_at: organization.inserted_at,
+        }
+    }
+}
+
+impl From<&Member> for MembershipRow {
+    fn from(member: &Member) -> Self {
+        Self {
+            organization_id: member.organization,
+            organization: member.organization_name.clone(),
+            user: HolderRow::from(&member.user),
+        }
+    }
+}
+
+impl From<&Profile> for HolderRow {
+    fn from(profile: &Profile) -> Self {
+        Self { id: profile.id, r#type: profile.kind, handle: profile.handle.clone(), name: profile.name.clone() }
+    }
+}
+
+impl From<&KeyInfo> for KeyRow {
+    fn from(key: &KeyInfo) -> Self {
+        Self {
+            id: key.id,
+            hint: key.hint.clone(),
+            holder: HolderRow::from(&key.holder),
+            inserted_at: key.inserted_at,
+            revoked_at: key.revoked_at,
+        }
+    }
+}
