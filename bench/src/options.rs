@@ -16,7 +16,7 @@ pub(crate) struct Cli {
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Everything, one after the other [default]
+    /// Everything, one after the other (the default)
     All,
     /// The disk's own fsync only
     Disk,

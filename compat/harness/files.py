@@ -1,4 +1,4 @@
-"""Putting files into rooms and getting them back, as an agent does with the generated client and a person without one."""
+"""Putting files into rooms and getting them back, with the generated client and without one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def options(content: bytes, name: str = "notes.txt", content_type: str | None = 
     return {"additional_headers": described(content, name, content_type), **NO_RETRY}
 
 
-async def upload(bot: Bot, room: str, content: bytes, name: str = "notes.txt", content_type: str | None = None) -> Attachment:
+async def upload(
+    bot: Bot, room: str, content: bytes, name: str = "notes.txt", content_type: str | None = None
+) -> Attachment:
     made = await bot.rest.agent_api_files.upload_agent_chat_file(
         room, request=content, request_options=options(content, name, content_type)
     )
@@ -47,7 +49,8 @@ def place(who: Identity, room: str, file: str | None = None) -> str:
 
 async def put(who: Identity, room: str, content: bytes, headers: dict[str, str] | None = None) -> httpx.Response:
     """An upload without a client; its description is right unless another one is given."""
-    return await who.raw.put(place(who, room), content=content, headers=described(content) if headers is None else headers)
+    headers = described(content) if headers is None else headers
+    return await who.raw.put(place(who, room), content=content, headers=headers)
 
 
 async def get(who: Identity, room: str, file: str, span: str | None = None) -> httpx.Response:

@@ -14,7 +14,9 @@ def memory(content: str = "Ann likes tea", **fields: Any) -> AgentMemoryCreateRe
     return AgentMemoryCreateRequest(content=content, **given)
 
 
-async def remember(bot: Bot, content: str = "Ann likes tea", about: Identity | None = None, **fields: Any) -> AgentMemory:
+async def remember(
+    bot: Bot, content: str = "Ann likes tea", about: Identity | None = None, **fields: Any
+) -> AgentMemory:
     """A memory of an agent's, about somebody when somebody is given."""
     if about is not None:
         fields["subject_id"] = about.id

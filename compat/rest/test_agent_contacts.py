@@ -135,9 +135,7 @@ async def test_whoever_asks_back_consents(bot: Bot, weather: Bot) -> None:
 async def test_both_sides_see_a_contact_each_with_a_record_of_its_own(bot: Bot, weather: Bot) -> None:
     await befriend(bot, weather)
 
-    ((mine,), (its,)) = [
-        (await one.rest.agent_api_contacts.list_agent_contacts()).data for one in (bot, weather)
-    ]
+    ((mine,), (its,)) = [(await one.rest.agent_api_contacts.list_agent_contacts()).data for one in (bot, weather)]
 
     assert (mine.handle, mine.name, mine.type, mine.online) == (weather.handle, weather.name, "Agent", False)
     assert (its.handle, its.name, its.type, its.online) == (bot.handle, bot.name, "Agent", False)
@@ -260,9 +258,7 @@ async def test_contacts_are_paged(bot: Bot, bob: Person, cast: Cast) -> None:
     for peer in peers:
         await befriend(peer, bot)
 
-    first, second = [
-        await bot.rest.agent_api_contacts.list_agent_contacts(page=page, page_size=2) for page in (1, 2)
-    ]
+    first, second = [await bot.rest.agent_api_contacts.list_agent_contacts(page=page, page_size=2) for page in (1, 2)]
 
     assert (len(first.data), len(second.data)) == (2, 1)
     assert {row.handle for row in first.data + second.data} == {peer.handle for peer in peers}
@@ -281,11 +277,13 @@ async def test_contacts_are_paged(bot: Bot, bob: Person, cast: Cast) -> None:
 async def test_one_removal_ends_both_directions(bot: Bot, weather: Bot, by: str) -> None:
     await befriend(bot, weather)
     (mine,) = (await bot.rest.agent_api_contacts.list_agent_contacts()).data
-    which = {"handle": {"handle": weather.handle}, "@handle": {"handle": f"@{weather.handle}"}}.get(
-        by, {"contact_id": mine.id}
-    )
+    spellings = {
+        "handle": {"handle": weather.handle},
+        "@handle": {"handle": f"@{weather.handle}"},
+        "contact_id": {"contact_id": mine.id},
+    }
 
-    removed = (await bot.rest.agent_api_contacts.remove_agent_contact(**which)).data
+    removed = (await bot.rest.agent_api_contacts.remove_agent_contact(**spellings[by])).data
 
     assert removed.status == "removed"
     assert await contacts(bot) == await contacts(weather) == []

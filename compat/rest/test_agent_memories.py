@@ -278,9 +278,7 @@ async def test_a_cursor_walks_all_of_them(bot: Bot) -> None:
 
 async def test_numbered_pages_hold_all_of_them(bot: Bot) -> None:
     stored = {(await remember(bot, f"number {number}")).id for number in range(3)}
-    first, second = [
-        await bot.rest.agent_api_memories.list_agent_memories(page=page, page_size=2) for page in (1, 2)
-    ]
+    first, second = [await bot.rest.agent_api_memories.list_agent_memories(page=page, page_size=2) for page in (1, 2)]
     assert (len(first.data), len(second.data)) == (2, 1)
     assert {row.id for row in first.data + second.data} == stored
     metadata = second.metadata

@@ -124,9 +124,7 @@ async def test_an_agent_that_has_worked_goes_only_by_force(
         {"ids": [UNKNOWN_ID], "colour": "red"},
     ],
 )
-async def test_a_request_names_one_to_a_hundred_different_things(
-    ann: Person, path: str, body: dict[str, Any]
-) -> None:
+async def test_a_request_names_one_to_a_hundred_different_things(ann: Person, path: str, body: dict[str, Any]) -> None:
     reply = await ann.raw.post(f"/api/v1/me/{path}/bulk-delete", json=body)
     assert (reply.status_code, reply.json()["error"]["code"]) == (422, "validation_error")
 

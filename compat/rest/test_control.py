@@ -99,9 +99,7 @@ async def test_a_stop_is_for_all_agents_of_one_room(ann: Person, bot: Bot, room:
     await stop(ann, room)
 
     for one in (bot, other):
-        refusal = await refused(
-            one.rest.agent_api_messages.create_agent_chat_message, room, message=message("Hi", ann)
-        )
+        refusal = await refused(one.rest.agent_api_messages.create_agent_chat_message, room, message=message("Hi", ann))
         assert refusal == FORBIDDEN
     await bot.say(elsewhere, "Here I am", ann)
     # People talk on.

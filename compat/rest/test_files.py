@@ -169,9 +169,7 @@ async def test_a_name_leads_nowhere(bot: Bot, room: str, name: str) -> None:
         {"x-file-name": "x" * 5000},
     ],
 )
-async def test_an_upload_that_is_not_as_described_is_refused(
-    bot: Bot, room: str, wrong: dict[str, str | None]
-) -> None:
+async def test_an_upload_that_is_not_as_described_is_refused(bot: Bot, room: str, wrong: dict[str, str | None]) -> None:
     headers = {name: value for name, value in {**described(TEXT), **wrong}.items() if value is not None}
     reply = await put(bot, room, TEXT, headers)
     assert reply.status_code in (400, 422), reply.text

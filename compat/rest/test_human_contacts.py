@@ -259,15 +259,17 @@ async def test_an_address_is_told_to_contacts_only(ann: Person, bob: Person) -> 
 async def test_one_removal_ends_both_directions(ann: Person, bob: Person, by: str) -> None:
     await befriend(ann, bob)
     (mine,) = (await ann.rest.human_api_contacts.list_my_contacts()).data
-    which = {"handle": {"handle": bob.handle}, "@handle": {"handle": f"@{bob.handle}"}}.get(
-        by, {"contact_id": mine.id}
-    )
+    spellings = {
+        "handle": {"handle": bob.handle},
+        "@handle": {"handle": f"@{bob.handle}"},
+        "contact_id": {"contact_id": mine.id},
+    }
 
-    removed = (await ann.rest.human_api_contacts.remove_my_contact(**which)).data
+    removed = (await ann.rest.human_api_contacts.remove_my_contact(**spellings[by])).data
 
     assert removed.status == "removed"
     assert await contacts(ann) == await contacts(bob) == set()
-    assert await refused(ann.rest.human_api_contacts.remove_my_contact, **which) == NOT_FOUND
+    assert await refused(ann.rest.human_api_contacts.remove_my_contact, **spellings[by]) == NOT_FOUND
 
 
 async def test_a_removal_needs_a_contact(ann: Person, bob: Person) -> None:

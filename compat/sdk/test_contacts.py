@@ -198,8 +198,8 @@ async def test_the_agent_decides_in_a_hub_room(server: Server, ann: Person, bot:
     assert f"(@{weather.handle})" in added
     assert {(message.sender_type, message.room_id) for message in heard} == {("System", room.id)}
     # People can read along in the room.
-    kinds = [row.metadata.model_dump()["contact_event_type"] for row in await ann.messages(room.id, message_type="task")]
-    assert sorted(kinds) == [
+    events = await ann.messages(room.id, message_type="task")
+    assert sorted(event.metadata.model_dump()["contact_event_type"] for event in events) == [
         "contact_added",
         "contact_removed",
         "contact_request_received",

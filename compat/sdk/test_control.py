@@ -79,9 +79,7 @@ async def test_a_stop_ends_the_turn_without_a_mark_and_a_play_begins_it_again(
     assert [sender for sender, _ in await ann.texts(room)] == [ann.id, ann.id, bot.id, bot.id]
 
 
-async def test_an_interrupt_ends_the_turn_and_its_message(
-    server: Server, ann: Person, bot: Bot, room: str
-) -> None:
+async def test_an_interrupt_ends_the_turn_and_its_message(server: Server, ann: Person, bot: Bot, room: str) -> None:
     agent = Hesitant()
     async with running(agent_of(server, bot, agent.adapter)) as program:
         await subscribed(program, room)

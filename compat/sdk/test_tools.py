@@ -168,9 +168,7 @@ async def test_contacts(server: Server, ann: Person, bot: Bot, room: str, weathe
 async def test_memory(server: Server, ann: Person, bot: Bot, room: str) -> None:
     async def story(call: Calls) -> None:
         what = {"system": "long_term", "type": "semantic", "segment": "user", "thought": "It came up"}
-        fact = await call(
-            "band_store_memory", content="Ann likes tea", scope="subject", subject_id=ann.id, **what
-        )
+        fact = await call("band_store_memory", content="Ann likes tea", scope="subject", subject_id=ann.id, **what)
         assert (fact["content"], fact["scope"], fact["subject_id"]) == ("Ann likes tea", "subject", ann.id)
         private = await call("band_store_memory", content="A secret", scope="agent", metadata={"tags": ["x"]}, **what)
         assert (private["scope"], private["status"], private["organization_id"]) == ("agent", "active", None)
@@ -249,7 +247,7 @@ async def test_tasks(server: Server, ann: Person, bot: Bot, room: str) -> None:
         assert updated["overall_status"] == "in_progress"
         assert [one["active_form"] for one in updated["assignments"]] == ["Painting"]
         shown = await call("band_get_task", id=task["id"], include="history")
-        assert [one["event"] for one in shown["history"]][0] == "created" and shown["history_truncated"] is False
+        assert (shown["history"][0]["event"], shown["history_truncated"]) == ("created", False)
         history = await call("band_get_task_history", id="1", limit=10)
         assert sorted(one["event"] for one in history["data"]) == ["commented", "created", "status_changed"]
         assert (await call("band_get_task", id="2"))["superseded_by_id"] == better["id"]

@@ -73,9 +73,7 @@ async def test_what_is_refused_is_not_pushed(bot: Bot, room: str, watchers: tupl
         assert socket.kept(f"room_tasks:{room}", "task_created") == []
 
 
-async def test_the_board_is_for_those_in_the_room(
-    server: Server, ann: Person, bot: Bot, room: str, cast: Cast
-) -> None:
+async def test_the_board_is_for_those_in_the_room(server: Server, ann: Person, bot: Bot, room: str, cast: Cast) -> None:
     outsider, stranger = await cast.bot(ann), await cast.person("stranger")
     for key, query in ((outsider.api_key, {"agent_id": outsider.id}), (stranger.api_key, {})):
         async with open_socket(server, key, **query) as socket:

@@ -107,7 +107,8 @@ pub enum Part {
 /// Reads a `Range` header for a file of `length` bytes: `bytes=a-b`, `bytes=a-` or `bytes=-n`. Anything else, several
 /// ranges included, means the whole file, as HTTP allows.
 pub fn part(header: Option<&str>, length: u64) -> Part {
-    let Some((first, last)) = header.and_then(|text| text.trim().strip_prefix("bytes=")).and_then(|r| r.split_once('-'))
+    let Some((first, last)) =
+        header.and_then(|text| text.trim().strip_prefix("bytes=")).and_then(|r| r.split_once('-'))
     else {
         return Part::Whole;
     };
@@ -126,7 +127,11 @@ pub fn part(header: Option<&str>, length: u64) -> Part {
         },
         (first, last) => match (number(first), last.is_empty().then_some(u64::MAX).or_else(|| number(last))) {
             (Some(first), Some(last)) if first <= last => {
-                if first >= length { Part::Unsatisfiable } else { Part::Bytes { first, last: last.min(end) } }
+                if first >= length {
+                    Part::Unsatisfiable
+                } else {
+                    Part::Bytes { first, last: last.min(end) }
+                }
             }
             _ => Part::Whole,
         },

@@ -1,7 +1,7 @@
 //! Domain values as they travel, for HTTP and the socket alike.
 
-pub mod bulk_deletion;
 pub mod board;
+pub mod bulk_deletion;
 pub mod contact;
 pub mod control;
 pub mod memory;
@@ -15,8 +15,8 @@ use bandstand_domain::room::Room;
 use bandstand_wire::ids::IdentityKind;
 use bandstand_wire::rest::identity::{AgentMe, MyAgent, Peer, UserDetails};
 use bandstand_wire::rest::message::{
-    Attachment, ChatMessage, Deliveries, DeliveryAttempt, MentionRef, MessageRecipient, Metadata, RawBox, RecipientDelivery,
-    TextMetadata,
+    Attachment, ChatMessage, Deliveries, DeliveryAttempt, MentionRef, MessageRecipient, Metadata, RawBox,
+    RecipientDelivery, TextMetadata,
 };
 use bandstand_wire::rest::participant::{ChatParticipant, ChatParticipantDetails};
 use bandstand_wire::rest::room::{ChatRoom, MeChatRoom, RoomOverview};

@@ -3,8 +3,8 @@
 pub mod access;
 pub mod admin;
 pub mod agents;
-pub mod bulk_deletions;
 pub mod boards;
+pub mod bulk_deletions;
 pub mod contacts;
 pub mod control;
 pub mod delivered;

@@ -52,12 +52,7 @@ pub async fn insert(
 }
 
 /// A file of a room that has not expired.
-pub async fn one(
-    tx: &mut Reader,
-    room_key: i64,
-    id: FileId,
-    now: Timestamp,
-) -> Result<Option<Attachment>, StoreError> {
+pub async fn one(tx: &mut Reader, room_key: i64, id: FileId, now: Timestamp) -> Result<Option<Attachment>, StoreError> {
     const SQL: &str = concat!(
         "SELECT ",
         file_columns!(),
@@ -68,8 +63,7 @@ pub async fn one(
 
 /// The file of these bytes in a room, expired or not.
 pub async fn by_content(tx: &mut Reader, room_key: i64, hash: [u8; 32]) -> Result<Option<Attachment>, StoreError> {
-    const SQL: &str =
-        concat!("SELECT ", file_columns!(), " FROM files f WHERE f.room_key = ?1 AND f.sha256 = ?2");
+    const SQL: &str = concat!("SELECT ", file_columns!(), " FROM files f WHERE f.room_key = ?1 AND f.sha256 = ?2");
     tx.query_opt(SQL, params![room_key, &hash]).await?.map(|mut row| read(&mut row)).transpose()
 }
 

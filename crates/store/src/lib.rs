@@ -1,7 +1,7 @@
 //! Durable state: one set of queries over SQLite and PostgreSQL.
 
-pub mod bulk_deletions;
 pub mod boards;
+pub mod bulk_deletions;
 mod chunks;
 mod columns;
 mod commit;

@@ -1,7 +1,8 @@
 //! Values on their way into a statement ([`Param`], [`params!`](crate::params)) and out of one ([`Row`], [`Value`]).
 
 use bandstand_wire::ids::{
-    BulkDeletionId, ContactId, ContactRequestId, ExecutionId, FileId, IdentityId, KeyId, MemoryId, MessageId, OrganizationId, RoomId, TaskId,
+    BulkDeletionId, ContactId, ContactRequestId, ExecutionId, FileId, IdentityId, KeyId, MemoryId, MessageId,
+    OrganizationId, RoomId, TaskId,
 };
 use uuid::Uuid;
 
@@ -105,7 +106,20 @@ macro_rules! from_ids {
     )* };
 }
 
-from_ids!(ContactId, ContactRequestId, FileId, RoomId, MessageId, IdentityId, KeyId, ExecutionId, BulkDeletionId, MemoryId, OrganizationId, TaskId);
+from_ids!(
+    ContactId,
+    ContactRequestId,
+    FileId,
+    RoomId,
+    MessageId,
+    IdentityId,
+    KeyId,
+    ExecutionId,
+    BulkDeletionId,
+    MemoryId,
+    OrganizationId,
+    TaskId
+);
 
 impl Param<'_> {
     /// Refuses what one of the databases cannot store, so that both behave alike.

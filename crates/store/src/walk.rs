@@ -56,7 +56,10 @@ enum Source {
 
 /// The statements made so far. Their number is bounded by the number of bit sets, and each lives as long as the
 /// program, as the engines' statement caches expect.
-static STATEMENTS: LazyLock<Mutex<HashMap<(Dialect, Source, bool), &'static str>>> = LazyLock::new(Mutex::default);
+static STATEMENTS: LazyLock<Mutex<Statements>> = LazyLock::new(Mutex::default);
+
+/// By engine, source, and whether the newest come first.
+type Statements = HashMap<(Dialect, Source, bool), &'static str>;
 
 fn statement(dialect: Dialect, source: Source, window: Window) -> &'static str {
     let mut statements = STATEMENTS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -158,7 +158,7 @@ async fn nothing_acknowledged_is_lost(installation: Installation) {
     assert!(acknowledged.posted.len() as u64 > ROUNDS, "only {} posts in all", acknowledged.posted.len());
 
     let mut seen = BTreeSet::new();
-    let mut newest = vec![None; WRITERS];
+    let mut newest = [None; WRITERS];
     for message in &history {
         let id = message["id"].as_str().unwrap();
         assert!(seen.insert(id.to_owned()), "{id} is there twice");

@@ -232,14 +232,15 @@ impl Save<'_> {
             }
         };
         let Some(own) = assignments.get_mut(place) else { return Ok(()) };
-        let to = Some(status.unwrap_or(own.status));
+        let status = status.unwrap_or(own.status);
+        let to = Some(status);
         let linked = linked.filter(|linked| *linked != own.linked_native_id);
         let active_form = active_form.filter(|text| *text != own.active_form);
         let tells = from != to || linked.is_some();
         if !tells && active_form.is_none() {
             return Ok(());
         }
-        own.status = to.unwrap_or(own.status);
+        own.status = status;
         own.updated_at = at;
         if let Some(text) = active_form {
             own.active_form = text;

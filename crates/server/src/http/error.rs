@@ -28,7 +28,8 @@ pub struct ApiError {
     status: StatusCode,
     code: &'static str,
     message: String,
-    details: Option<Map<String, Value>>,
+    /// Boxed: an error travels through many a `Result`, and nearly none has details.
+    details: Option<Box<Map<String, Value>>>,
     retry_after: Option<u64>,
     /// What is logged and never told to the client.
     cause: Option<String>,
@@ -52,7 +53,7 @@ impl ApiError {
         let what = what.into();
         let message = format!("{place} {what}");
         let details = [(place.to_owned(), Value::Array(vec![Value::String(what)]))].into_iter().collect();
-        Self { details: Some(details), ..Self::bad_request(message) }
+        Self { details: Some(Box::new(details)), ..Self::bad_request(message) }
     }
 
     /// 401: no key, or one that opens nothing.
@@ -111,7 +112,7 @@ impl ApiError {
             }
             _ => "the request is invalid".to_owned(),
         };
-        Self { details: Some(details), ..Self::unprocessable("validation_error", message) }
+        Self { details: Some(Box::new(details)), ..Self::unprocessable("validation_error", message) }
     }
 
     /// 422 for one place.
@@ -136,7 +137,7 @@ impl ApiError {
         let details = [("resource", Value::from(resource)), ("limit", limit.into()), ("current", current.into())];
         let details = details.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
         let message = format!("the limit of {limit} {resource} is reached");
-        Self { details: Some(details), ..Self::new(StatusCode::FORBIDDEN, "limit_reached", message) }
+        Self { details: Some(Box::new(details)), ..Self::new(StatusCode::FORBIDDEN, "limit_reached", message) }
     }
 
     fn archived(status: RoomStatus) -> Self {
@@ -165,7 +166,7 @@ impl ApiError {
                 code: self.code.to_owned(),
                 message: self.message,
                 request_id: Some(request_id.to_owned()),
-                details: self.details,
+                details: self.details.map(|details| *details),
                 retry_after: None,
             },
         };

@@ -65,7 +65,10 @@ pub struct S3Options {
 
 impl std::fmt::Debug for S3Options {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("S3Options").field("bucket", &self.bucket).field("endpoint", &self.endpoint).finish_non_exhaustive()
+        f.debug_struct("S3Options")
+            .field("bucket", &self.bucket)
+            .field("endpoint", &self.endpoint)
+            .finish_non_exhaustive()
     }
 }
 
@@ -375,8 +378,10 @@ impl Services {
             self.store.read("doomed_files", move |tx| Box::pin(files::doomed(tx, now, AT_ONCE))).await?;
         for one in &doomed {
             let row = one.clone();
-            let gone: bool =
-                self.store.write("forget_file", move |tx| Box::pin(async move { files::forget(tx, &row).await })).await?;
+            let gone: bool = self
+                .store
+                .write("forget_file", move |tx| Box::pin(async move { files::forget(tx, &row).await }))
+                .await?;
             if gone {
                 self.files.remove(one.room, one.file.id).await?;
             }

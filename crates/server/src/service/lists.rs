@@ -190,8 +190,7 @@ impl Services {
                     let mut rows = Vec::new();
                     let found = rooms::listed(tx, &query).await?;
                     let keys: Vec<i64> = found.iter().map(|listed| listed.key).collect();
-                    let mut overviews =
-                        if with_tasks { boards::overviews(tx, &keys).await? } else { HashMap::new() };
+                    let mut overviews = if with_tasks { boards::overviews(tx, &keys).await? } else { HashMap::new() };
                     for listed in found {
                         let overview = overviews.remove(&listed.key);
                         let roster = if extras.participants { Some(roster(tx, listed.key).await?) } else { None };

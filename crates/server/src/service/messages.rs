@@ -151,7 +151,9 @@ async fn named(tx: &mut Reader, room_key: i64, requested: &[Requested]) -> Resul
         let one = match (wanted.id, wanted.handle.as_deref().map(handle::folded)) {
             (Some(id), _) => participants::one(tx, room_key, id).await?,
             // No handle holds a NUL, and the store takes none as a parameter.
-            (None, Some(handle)) if !handle.is_empty() && !handle.contains('\0') => participants::one_by_handle(tx, room_key, &handle).await?,
+            (None, Some(handle)) if !handle.is_empty() && !handle.contains('\0') => {
+                participants::one_by_handle(tx, room_key, &handle).await?
+            }
             (None, _) => None,
         };
         if let Some(one) = one

@@ -23,7 +23,9 @@ async fn a_body_that_is_not_json(app: TestApp) {
     let olga = app.owner();
     let room = app.room_with(&ana, &[&olga]).await;
     for who in [&ana, &olga] {
-        for body in ["{", "{\"message\":", "nonsense", "{}{}", "\u{0}", "{\"message\":{\"content\":\"\\ud800\"}}", "[1,]"] {
+        for body in
+            ["{", "{\"message\":", "nonsense", "{}{}", "\u{0}", "{\"message\":{\"content\":\"\\ud800\"}}", "[1,]"]
+        {
             let body = Some(body.as_bytes().to_vec());
             let reply = who.send(Method::POST, &room.path("/messages"), Some("application/json"), body).await;
             reply.assert_error(400, "bad_request");
@@ -44,8 +46,14 @@ async fn a_missing_or_wrong_key(app: TestApp) {
     let nobody = app.nobody();
     let nowhere = "/api/v1/agent/chats/00000000-0000-4000-8000-00000000dead";
     let paths = [
-        "/api/v1/agent/me", "/api/v1/agent/peers", "/api/v1/agent/chats", nowhere,
-        "/api/v1/me/profile", "/api/v1/me/agents", "/api/v1/me/peers", "/api/v1/me/chats",
+        "/api/v1/agent/me",
+        "/api/v1/agent/peers",
+        "/api/v1/agent/chats",
+        nowhere,
+        "/api/v1/me/profile",
+        "/api/v1/me/agents",
+        "/api/v1/me/peers",
+        "/api/v1/me/chats",
     ];
     for path in paths {
         nobody.get(path).await.assert_error(401, "unauthorized");
@@ -81,7 +89,9 @@ async fn the_wrong_kind_of_key(app: TestApp) {
 async fn paths_and_methods_that_do_not_exist(app: TestApp) {
     let (ana, olga) = (app.agent("ana").await, app.owner());
     let room = app.room_with(&ana, &[&olga]).await;
-    for path in ["/", "/api", "/api/v1", "/api/v1/agent", "/api/v1/agent/nothing", "/api/v1/me/", "/api/v2/agent/me", "/%ff"] {
+    for path in
+        ["/", "/api", "/api/v1", "/api/v1/agent", "/api/v1/agent/nothing", "/api/v1/me/", "/api/v2/agent/me", "/%ff"]
+    {
         ana.get(path).await.assert_error(404, "not_found");
     }
     for (method, path) in [
@@ -110,10 +120,18 @@ async fn media_types(app: TestApp) {
     let post = async |media_type: Option<&str>| {
         ana.send(Method::POST, "chats", media_type, Some(b"{\"chat\":{}}".to_vec())).await
     };
-    for good in [None, Some("application/json"), Some("application/json; charset=utf-8"), Some("Application/JSON"), Some("application/vnd.api+json")] {
+    for good in [
+        None,
+        Some("application/json"),
+        Some("application/json; charset=utf-8"),
+        Some("Application/JSON"),
+        Some("application/vnd.api+json"),
+    ] {
         post(good).await.assert_status(201);
     }
-    for bad in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx"] {
+    for bad in
+        ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx"]
+    {
         post(Some(bad)).await.assert_error(415, "unsupported_media_type");
     }
 }

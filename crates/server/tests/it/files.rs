@@ -112,7 +112,8 @@ async fn the_same_bytes_are_one_file_of_the_room(app: TestApp) {
     let again = uploads(&owner, &room, "b.txt", b"the same").await.assert_status(200).data().clone();
     assert_eq!(again, first);
     let uploads = (0..16).map(|_| uploads(&ana, &room, "c.txt", b"at once"));
-    let mut statuses: Vec<u16> = futures_util::future::join_all(uploads).await.iter().map(|reply| reply.status).collect();
+    let mut statuses: Vec<u16> =
+        futures_util::future::join_all(uploads).await.iter().map(|reply| reply.status).collect();
     statuses.sort_unstable();
     assert_eq!(statuses, [[200; 15].as_slice(), &[201]].concat());
     assert_eq!(kept(&app), (2, 0));
@@ -160,7 +161,8 @@ async fn a_message_carries_files_of_its_room(app: TestApp) {
     let elsewhere = owner.creates_room().await;
     let foreign = uploads(&owner, &elsewhere, "other.txt", b"other").await.assert_status(201).id();
     let mut socket = ana.joins(&format!("chat_room:{}", room.id)).await;
-    let message = |ids: Vec<&Value>| json!({"message": {"content": "see", "mentions": [{"id": ana.id}], "attachment_ids": ids}});
+    let message =
+        |ids: Vec<&Value>| json!({"message": {"content": "see", "mentions": [{"id": ana.id}], "attachment_ids": ids}});
 
     let refused = owner.post(&room.path("/messages"), message(vec![&file["id"], &json!(foreign)])).await;
     refused.assert_error(422, "unknown_attachment");

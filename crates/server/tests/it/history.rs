@@ -120,9 +120,12 @@ async fn since_a_moment(app: TestApp) {
 
 async fn an_offset_other_than_zulu(app: TestApp) {
     let (olga, room, _) = ten(&app).await;
-    for moment in
-        ["2026-01-01T02:00:06%2B02:00", "2026-01-01T02:00:06+02:00", "2025-12-31T18:30:06-05:30", "2026-01-01T00:00:06%2B00:00"]
-    {
+    for moment in [
+        "2026-01-01T02:00:06%2B02:00",
+        "2026-01-01T02:00:06+02:00",
+        "2025-12-31T18:30:06-05:30",
+        "2026-01-01T00:00:06%2B00:00",
+    ] {
         assert_eq!(shown(&olga, &room, &format!("since={moment}")).await, "9876", "{moment}");
     }
 }
@@ -157,7 +160,8 @@ async fn anchors_after_before_and_around(app: TestApp) {
         (shown, metadata["has_more"].clone(), metadata["has_older"].clone(), metadata["has_newer"].clone())
     };
     let answer = |shown: &str, more: bool| (shown.to_owned(), json!(more), Value::Null, Value::Null);
-    let both = |shown: &str, more: bool, older: bool, newer: bool| (shown.to_owned(), json!(more), json!(older), json!(newer));
+    let both =
+        |shown: &str, more: bool, older: bool, newer: bool| (shown.to_owned(), json!(more), json!(older), json!(newer));
     assert_eq!(ask(format!("after={}", ids[6])).await, answer("789", false));
     assert_eq!(ask(format!("after={}&limit=2", ids[3])).await, answer("45", true));
     assert_eq!(ask(format!("after={}", ids[9])).await, answer("", false));

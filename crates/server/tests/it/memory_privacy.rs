@@ -370,10 +370,11 @@ async fn lists_hold_what_the_model_says(app: TestApp) {
     let played = tokio::task::spawn_blocking(move || {
         let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(16);
         let config = Config { cases, max_shrink_iters: 200, failure_persistence: None, ..Config::default() };
-        TestRunner::new(config).run(&scenario(), |scenario| {
+        let played = TestRunner::new(config).run(&scenario(), |scenario| {
             runtime.block_on(play(&app, &scenario));
             Ok(())
-        })
+        });
+        played.map_err(|why| why.to_string())
     });
     if let Err(why) = played.await.expect("the runner does not panic") {
         panic!("{why}");

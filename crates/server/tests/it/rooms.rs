@@ -80,7 +80,9 @@ async fn a_title_is_trimmed_and_checked(app: TestApp) {
         who.post("chats", json!([])).await.assert_invalid(&["/"]);
         who.post("chats", json!({"chat": []})).await.assert_invalid(&["/chat"]);
         who.patch(&room.path(""), json!({})).await.assert_invalid(&["/chat"]);
-        who.patch(&room.path(""), json!({"chat": {"title": "x", "task_id": null}})).await.assert_invalid(&["/chat/task_id"]);
+        who.patch(&room.path(""), json!({"chat": {"title": "x", "task_id": null}}))
+            .await
+            .assert_invalid(&["/chat/task_id"]);
         assert_eq!(who.get(&room.path("")).await.data()["title"], longest);
     }
 }
@@ -192,17 +194,21 @@ async fn what_a_list_of_rooms_can_include(app: TestApp) {
     assert_eq!(rows[0]["last_message_at"], "2026-01-01T00:00:00.000000Z");
 
     let bare = olga.get("chats?include=agent_rooms").await.assert_status(200);
-    for key in ["participants", "participant_count", "participants_truncated", "last_message", "membership", "my_role"] {
+    for key in ["participants", "participant_count", "participants_truncated", "last_message", "membership", "my_role"]
+    {
         assert_eq!(bare.rows()[0].get(key), None, "{key}");
     }
-    for query in ["include=membership&include=total_count&limit=1", "include[]=membership&include[]=total_count&limit=1"] {
+    for query in
+        ["include=membership&include=total_count&limit=1", "include[]=membership&include[]=total_count&limit=1"]
+    {
         let first = olga.get(&format!("chats?{query}")).await.assert_status(200);
         assert_eq!(first.metadata()["total_count"], 1);
     }
     // Only the first page by cursor counts.
     let first = olga.get("chats?include=agent_rooms,total_count&limit=1").await.assert_status(200);
     let cursor = first.metadata()["next_cursor"].as_str().expect("a cursor").to_owned();
-    let second = olga.get(&format!("chats?include=agent_rooms,total_count&limit=1&cursor={cursor}")).await.assert_status(200);
+    let second =
+        olga.get(&format!("chats?include=agent_rooms,total_count&limit=1&cursor={cursor}")).await.assert_status(200);
     assert_eq!(second.metadata().get("total_count"), None);
     assert_eq!(eve.get(all).await.assert_status(200).rows().len(), 0);
 }

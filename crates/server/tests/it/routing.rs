@@ -114,7 +114,10 @@ async fn holds(app: &TestApp, agents: &[Caller], members: &[BTreeSet<usize>], sa
                 agent.get(&room.path("/messages/next")).await.assert_error(404, "not_found");
                 continue;
             }
-            assert_eq!(agent.get(&room.path("/messages?limit=100")).await.strings("id").iter().collect::<Vec<_>>(), here);
+            assert_eq!(
+                agent.get(&room.path("/messages?limit=100")).await.strings("id").iter().collect::<Vec<_>>(),
+                here
+            );
             for id in here {
                 assert_eq!(agent.next_id(room).await.as_ref(), Some(id));
                 agent.handles(room, id).await;

@@ -437,13 +437,16 @@ async fn who_may_join_what(app: TestApp) {
         }
     }
     for family in ["agent_control", "agent_rooms", "agent_contacts"] {
-        for (who, of, allowed) in [(&ana, &ana, true), (&ana, &cy, false), (&olga, &ana, false), (&olga, &olga, false)] {
+        for (who, of, allowed) in [(&ana, &ana, true), (&ana, &cy, false), (&olga, &ana, false), (&olga, &olga, false)]
+        {
             let (topic, answer) = may(who, format!("{family}:{}", of.id)).await;
             assert_eq!(answer.is_ok(), allowed, "{} {topic}", who.name);
         }
     }
     for family in ["user_rooms", "user_contacts", "tasks"] {
-        for (who, of, allowed) in [(&olga, &olga, true), (&olga, &eve, false), (&ana, &ana, false), (&ana, &olga, false)] {
+        for (who, of, allowed) in
+            [(&olga, &olga, true), (&olga, &eve, false), (&ana, &ana, false), (&ana, &olga, false)]
+        {
             let (topic, answer) = may(who, format!("{family}:{}", of.id)).await;
             assert_eq!(answer.is_ok(), allowed, "{} {topic}", who.name);
         }
@@ -494,7 +497,13 @@ async fn channels_take_no_events(app: TestApp) {
 async fn malformed_frames_close_the_connection(app: TestApp) {
     let ana = app.agent("ana").await;
     for text in [
-        "", "{", "nonsense", "null", "5", "[]", "{}",
+        "",
+        "{",
+        "nonsense",
+        "null",
+        "5",
+        "[]",
+        "{}",
         r#"["1","1","topic","phx_join"]"#,
         r#"["1","1","topic","phx_join",[]]"#,
         r#"["1","1","topic","phx_join",null]"#,
@@ -531,9 +540,7 @@ async fn version_1_frames(app: TestApp) {
             serde_json::from_str(text.as_str()).expect("JSON")
         };
         let ok = json!({"status": "ok", "response": {}});
-        let send = |event: &str, topic: &str, reference: &str| {
-            json!({"topic": topic, "event": event, "payload": {}, "ref": reference})
-        };
+        let send = |event: &str, topic: &str, reference: &str| json!({"topic": topic, "event": event, "payload": {}, "ref": reference});
         socket.send(send("heartbeat", "phoenix", "1")).await;
         let beat = json!({"topic": "phoenix", "event": "phx_reply", "payload": ok, "ref": "1"});
         assert_eq!(next(&mut socket).await, beat);
