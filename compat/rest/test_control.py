@@ -8,6 +8,7 @@ from band_rest.types import ChatEventRequest
 from harness.cast import UNKNOWN_ID, Bot, Cast, Person, message
 from harness.contacts import befriend
 from harness.control import executions, interrupt, play, stop
+from harness.files import put
 from harness.refusals import FORBIDDEN, NOT_FOUND, raw, refused, refused_raw
 
 STOPPED = "execution is stopped"
@@ -81,7 +82,7 @@ async def test_a_stopped_agent_is_told_so_when_it_says_that_it_works(ann: Person
     assert (await report(room, working=True)).data.working is True
 
 
-async def test_a_stopped_agent_may_still_look_around(ann: Person, bot: Bot, room: str) -> None:
+async def test_a_stopped_agent_may_still_look_around_and_keep_the_board(ann: Person, bot: Bot, room: str) -> None:
     sent = (await ann.say(room, "hello", bot)).id
     await stop(ann, room)
     assert (await bot.rest.agent_api_chats.get_agent_chat(room)).data.id == room
@@ -89,6 +90,10 @@ async def test_a_stopped_agent_may_still_look_around(ann: Person, bot: Bot, room
     assert [row.id for row in (await bot.rest.agent_api_messages.list_agent_messages(room)).data] == [sent]
     assert len((await bot.rest.agent_api_participants.list_agent_chat_participants(room)).data) == 2
     assert (await bot.rest.agent_api_chat_tasks.list_chat_tasks(room)).data == []
+    # The board and the files have no part in what is stopped.
+    task = (await bot.rest.agent_api_chat_tasks.create_chat_task(room, subject="Paint the door")).data
+    assert task.number == 1
+    assert (await put(bot, room, b"notes")).status_code == 201
 
 
 async def test_a_stop_is_for_all_agents_of_one_room(ann: Person, bot: Bot, room: str, cast: Cast) -> None:

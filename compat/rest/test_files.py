@@ -277,8 +277,8 @@ async def test_a_room_that_is_gone_takes_its_files_along(ann: Person, bot: Bot, 
 @pytest.fixture
 async def strict(tmp_path: Path) -> AsyncIterator[Server]:
     """A server that takes little, and keeps it for a day."""
-    options = ("--file-bytes", "64KiB", "--file-types", "text/,image/png", "--file-retention", "24h")
-    server = Server(tmp_path, *options).start()
+    flags = ("--file-bytes", "64KiB", "--file-types", "text/,image/png", "--file-retention", "24h")
+    server = Server(tmp_path, *flags).start()
     yield server
     server.close()
 

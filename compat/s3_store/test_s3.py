@@ -93,9 +93,9 @@ class Stage:
 
 @pytest.fixture
 async def stage(store: Store, tmp_path: Path) -> AsyncIterator[Stage]:
-    options = ("--files-bucket", BUCKET, "--files-endpoint", store.url, "--files-region", REGION)
+    flags = ("--files-bucket", BUCKET, "--files-endpoint", store.url, "--files-region", REGION)
     keys = {"BANDSTAND_S3_ACCESS_KEY_ID": KEY_ID, "BANDSTAND_S3_SECRET_ACCESS_KEY": SECRET}
-    server = Server(tmp_path, *options, environment=keys).start()
+    server = Server(tmp_path, *flags, environment=keys).start()
     async with Cast(server) as cast:
         ann = await cast.person()
         bot = await cast.bot(ann, "Writer")

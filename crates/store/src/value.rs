@@ -23,7 +23,7 @@ pub enum Param<'a> {
     Bytes(&'a [u8]),
 }
 
-/// The parameters of a statement, each turned into a [`Param`](crate::Param):
+/// The parameters of a statement, each turned into a [`Param`]:
 /// `tx.query(SQL, params![room, sequence, name.as_str(), None::<i64>])`.
 #[macro_export]
 macro_rules! params {

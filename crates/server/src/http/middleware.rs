@@ -41,7 +41,7 @@ pub(crate) async fn around(State(app): State<AppState>, mut request: Request, ne
     };
     let mut response = run.instrument(span.clone()).await;
     let ends = match unread {
-        Some(unread) => !unread.throw_away().await,
+        Some(unread) => !unread.throw_away(app.limits.file_bytes.max(app.limits.body_bytes) as u64).await,
         None => false,
     };
     let entered = span.enter();

@@ -9,15 +9,12 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use http_body_util::{BodyExt, Limited};
+use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use hyper::header::EXPECT;
 
-/// More than this is not read only to be thrown away.
-const MOST: u64 = 64 * 1024;
-
-/// The rest is on its way already, or it does not come.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// A client that sends its rest more slowly than this does not hear why it was refused.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where a body is left by whoever did not read it to its end.
 type Place = Arc<Mutex<Option<Body>>>;
@@ -41,14 +38,25 @@ pub(crate) fn lend(request: Request) -> (Request, Option<Unread>) {
 }
 
 impl Unread {
-    /// Reads what is left; whether the connection can go on.
-    pub(crate) async fn throw_away(self) -> bool {
-        let Some(rest) = self.place.lock().unwrap_or_else(PoisonError::into_inner).take() else { return true };
-        if self.waits || rest.size_hint().lower() > MOST {
+    /// Reads what is left, as long as it is no more than `most` bytes, which this server would have taken had it liked
+    /// the request; whether the connection can go on. Ending it while the client still sends would tear the answer away.
+    pub(crate) async fn throw_away(self, most: u64) -> bool {
+        let Some(mut rest) = self.place.lock().unwrap_or_else(PoisonError::into_inner).take() else { return true };
+        if self.waits || rest.size_hint().lower() > most {
             return false;
         }
-        let most = usize::try_from(MOST).unwrap_or(usize::MAX);
-        matches!(tokio::time::timeout(PATIENCE, Limited::new(rest, most).collect()).await, Ok(Ok(_)))
+        let read = async {
+            let mut thrown_away = 0;
+            while let Some(frame) = rest.frame().await {
+                let Ok(frame) = frame else { return false };
+                thrown_away += frame.data_ref().map_or(0, |data| data.len() as u64);
+                if thrown_away > most {
+                    return false;
+                }
+            }
+            true
+        };
+        tokio::time::timeout(PATIENCE, read).await.unwrap_or(false)
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod support;
 
+mod authorization;
 mod bulk_deletions;
 mod connections;
 mod contact_events;
