@@ -177,13 +177,13 @@ async def test_an_upload_that_is_not_as_described_is_refused(bot: Bot, room: str
     assert (await put(bot, room, TEXT)).status_code == 201
 
 
-@pytest.mark.parametrize("size", [33, 3_000_000])
+@pytest.mark.parametrize("size", [33, 20_000_000])
 async def test_a_refusal_is_heard_though_the_upload_was_not_read(bot: Bot, room: str, size: int) -> None:
     # The server knows from the headers that it will not take the file. A client still sends it to the end, must get the
     # answer then, and goes on with the same connection.
     content = b"x" * size
     nameless = {name: value for name, value in described(content).items() if name != "x-file-name"}
-    for _ in range(10):
+    for _ in range(5):
         assert (await put(bot, room, content, nameless)).status_code == 422
         assert (await bot.raw.get("/api/v1/agent/me")).status_code == 200
         assert refused_raw(await put(bot, UNKNOWN_ID, content)) == raw(NOT_FOUND)

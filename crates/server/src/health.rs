@@ -31,7 +31,7 @@ impl Draining {
 }
 
 /// The two routes. They ask for no key and tell nothing of the data.
-pub fn routes(store: Store, draining: Draining) -> Router {
+pub fn routes<S: Clone + Send + Sync + 'static>(store: Store, draining: Draining) -> Router<S> {
     Router::new()
         .route("/healthz", get(|| async { reply(StatusCode::OK, "alive") }))
         .route("/readyz", get(move || ready(store.clone(), draining.clone())))

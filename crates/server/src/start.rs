@@ -149,7 +149,7 @@ impl App {
 
     /// All routes: both APIs, the socket, `/healthz` and `/readyz`.
     pub fn router(&self) -> Router {
-        http::router(self.state.clone()).merge(health::routes(self.state.store.clone(), self.draining.clone()))
+        http::router(self.state.clone(), health::routes(self.state.store.clone(), self.draining.clone()))
     }
 
     /// From now on `/readyz` says no.

@@ -8,8 +8,8 @@ use crate::http::{ApiError, agent, files, human, middleware, system};
 use crate::socket;
 use crate::state::AppState;
 
-/// The whole public surface over a running server's parts.
-pub fn router(app: AppState) -> Router {
+/// The whole public surface over a running server's parts; `more` are routes that belong to neither API.
+pub fn router(app: AppState, more: Router<AppState>) -> Router {
     let agent_api = Router::new()
         .route("/me", get(agent::me::show))
         .route("/peers", get(agent::peers::list))
@@ -82,6 +82,7 @@ pub fn router(app: AppState) -> Router {
         .route("/api/version", get(system::version))
         .route("/api/v1/test", get(system::test))
         .merge(socket::upgrade::routes())
+        .merge(more)
         .fallback(|| async { ApiError::not_found() })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(from_fn_with_state(app.clone(), middleware::around))

@@ -169,7 +169,10 @@ async fn every_cell_of_the_table(app: TestApp) {
             let found = reply.status().as_u16();
             if found != *expected {
                 let said: String = reply.text().await.unwrap().chars().take(160).collect();
-                wrong.push(format!("{} {} as {} {column}: {expected} expected, {found} {said}", row.method, row.path, row.api));
+                wrong.push(format!(
+                    "{} {} as {} {column}: {expected} expected, {found} {said}",
+                    row.method, row.path, row.api
+                ));
             }
         }
     }
