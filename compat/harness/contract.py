@@ -24,7 +24,7 @@ from harness.paths import CONTRACT
 DOCUMENT_URI = "urn:bandstand:contract"
 METHODS = ("get", "post", "put", "patch", "delete")
 
-# Operations that the server has of its own (human-api.md §6: paths unknown, recommended), with the operation of the
+# Operations that the server has of its own, with the operation of the
 # document whose replies theirs must look like.
 LIKE = {
     ("post", "/api/v1/me/chats/{id}/archive"): ("patch", "/api/v1/me/chats/{id}"),
@@ -33,7 +33,7 @@ LIKE = {
 # Paths outside the document: only the request id is checked there.
 OWN_PATHS = ("/healthz", "/readyz", "/api/v1/test")
 
-# The shapes that the contract's text gives these two (agent-api.md §1.2), narrower than the formats of JSON Schema.
+# The shapes that the contract's text gives these two, narrower than the formats of JSON Schema.
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 

@@ -24,7 +24,7 @@ LAUNCHER = COMPAT / "mcp_stdio" / "launcher.py"
 ALL_GROUPS = ("--tools", "contacts,memory,tasks")
 
 HEALTH = {"health_check"}
-# Each tool, and whether it takes a room (runtime.md §13, tools.md §1).
+# Each tool, and whether it takes a room.
 AGENT_CHAT = {
     "band_send_message": True,
     "band_send_event": True,

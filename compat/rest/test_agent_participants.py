@@ -1,4 +1,4 @@
-"""Who may bring whom into a room, and who may send whom out: the permission table of agent-api.md §6, row by row."""
+"""Who may bring whom into a room, and who may send whom out: the permission table, row by row."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ pub struct ErrorEnvelope {
 pub struct ErrorBody {
     /// Stable token, e.g. `not_found`. Clients compare it exactly.
     pub code: String,
-    /// One sentence. Some messages are compared by clients too (contract/agent-api.md §7.2).
+    /// One sentence. Some messages are compared by clients too.
     pub message: String,
     /// The id of this request; the same as the reply's `x-request-id` header. `null` only before a socket's upgrade.
     pub request_id: Option<String>,

@@ -1,5 +1,5 @@
 //! Payloads of pushes. Which keys may be null and which must rather be left out follows the strictest client: a payload
-//! that its validator rejects is lost work (contract/websocket.md §2.9, §2.10).
+//! that its validator rejects is lost work.
 //!
 //! The payload of `message_created`, `message_updated` and `event_created` is the REST row of the message, and that of
 //! `room_updated` the REST row of the room; those of `room_tasks` are the REST task and board. People read the REST row of the request in `contact_request_received`, agents

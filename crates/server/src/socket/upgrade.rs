@@ -29,7 +29,7 @@ pub fn routes() -> Router<AppState> {
     Router::new().route("/api/v1/socket/websocket", any(upgrade)).route("/api/v1/socket", any(upgrade))
 }
 
-/// A refusal before the upgrade (contract/websocket.md §1.2).
+/// A refusal before the upgrade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
     /// No usable credential.

@@ -1,4 +1,4 @@
-//! The real-time side at frame level: the twelve rules that break clients when missed (contract/websocket.md §0), and
+//! The real-time side at frame level: the twelve rules that break clients when missed, and
 //! what else the transport promises.
 
 use std::time::Duration;
