@@ -59,4 +59,9 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(4, "tasks", "0004_tasks.sql"),
     migration!(5, "files", "0005_files.sql"),
     migration!(6, "control", "0006_control.sql"),
+    migration!(7, "ledger", "0007_ledger.sql"),
+    migration!(8, "dead_letters", "0008_dead_letters.sql"),
+    migration!(9, "idempotency", "0009_idempotency.sql"),
+    migration!(10, "sign_in", "0010_sign_in.sql"),
+    migration!(11, "administration", "0011_administration.sql"),
 ];

@@ -1,0 +1,1 @@
+//! The SDK that agents are written with.

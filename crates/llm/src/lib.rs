@@ -1,0 +1,1 @@
+//! The tool registry, and the loop between a model and its tools.

@@ -1,0 +1,1 @@
+-- Administration and its audit log.

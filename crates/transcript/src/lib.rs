@@ -1,0 +1,1 @@
+//! One conversation, any model: the canonical transcript and its conversions.
