@@ -1,1 +1,3 @@
 //! The tool registry, and the loop between a model and its tools.
+
+pub mod registry;
