@@ -1,1 +1,19 @@
 //! The SDK that agents are written with.
+//!
+//! - [`client`]: the typed REST client of the Agent API, and the socket.
+//! - [`tools`]: what an agent can do in a room, for a model and for a program.
+//! - [`turn`]: the rule by which a turn is judged.
+//! - [`adapter`]: the one trait that an agent's own logic implements.
+//!
+//! It works against Bandstand's server and the hosted platform alike: only the address differs.
+
+pub mod adapter;
+pub mod client;
+pub mod failure;
+pub mod roster;
+pub mod time;
+pub mod tools;
+pub mod turn;
+
+pub use bandstand_llm::registry;
+pub use bandstand_wire as wire;

@@ -13,7 +13,7 @@ mod encode;
 mod frame;
 mod topic;
 
-pub use encode::{Status, close, error, push, refusal, reply};
+pub use encode::{Status, close, error, push, refusal, reply, request};
 pub use frame::{ClientFrame, FrameError, Ref, Version, parse};
 pub use topic::{Topic, TopicError};
 

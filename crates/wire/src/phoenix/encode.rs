@@ -53,6 +53,19 @@ pub fn error(version: Version, join_ref: &Ref, topic: &str) -> String {
     frame(version, join_ref, join_ref, topic, event::ERROR, &["{\"reason\":\"channel_crash\"}"])
 }
 
+/// What a client sends, in version 2 and without a payload: a join (whose `join_ref` is its `reference`), a leave (with
+/// the `join_ref` of the join that it ends), or a heartbeat (without one).
+pub fn request(join_ref: Option<u64>, reference: u64, topic: &str, event: &str) -> String {
+    let quoted = |number: u64| format!("\"{number}\"");
+    let join_ref = join_ref.map_or_else(|| "null".to_owned(), quoted);
+    let mut out = format!("[{join_ref},{},", quoted(reference));
+    push_json_string(&mut out, topic);
+    out.push(',');
+    push_json_string(&mut out, event);
+    out.push_str(",{}]");
+    out
+}
+
 fn frame(version: Version, join_ref: &Ref, reference: &Ref, topic: &str, event: &str, payload: &[&str]) -> String {
     let (join_ref, reference) = (join_ref.as_json(), reference.as_json());
     let length: usize = payload.iter().map(|part| part.len()).sum();
@@ -126,6 +139,14 @@ mod tests {
         );
         assert_eq!(close(v2, &j, "t"), r#"["3","3","t","phx_close",{}]"#);
         assert_eq!(error(v2, &j, "t"), r#"["3","3","t","phx_error",{"reason":"channel_crash"}]"#);
+    }
+
+    #[test]
+    fn what_a_client_sends() {
+        assert_eq!(request(Some(3), 3, "chat_room:x", "phx_join"), r#"["3","3","chat_room:x","phx_join",{}]"#);
+        let heartbeat = request(None, 9, "phoenix", "heartbeat");
+        assert_eq!(heartbeat, r#"[null,"9","phoenix","heartbeat",{}]"#);
+        assert_eq!(parse(Version::V2, &heartbeat).unwrap().event, "heartbeat");
     }
 
     #[test]

@@ -1,0 +1,57 @@
+//! Carries out what a model calls.
+
+use bandstand_llm::registry::{Approval, FailureKind, Stopped, ToolOutcome};
+use serde_json::Value;
+use tracing::Instrument;
+
+use super::{AgentTools, platform_name};
+
+impl AgentTools {
+    /// Carries out a call and tells how it ended: looks the tool up, checks the arguments, runs it, and records its effect
+    /// if it succeeded. A name in the spelling of an MCP client counts as the platform tool that it means.
+    ///
+    /// Dropping the future cancels the call.
+    ///
+    /// # Errors
+    /// [`Stopped`] when the turn must end: a failure of the tool is an outcome.
+    pub async fn execute_tool_call_structured(&self, name: &str, arguments: Value) -> Result<ToolOutcome, Stopped> {
+        let span = tracing::info_span!(
+            "tool",
+            tool = name,
+            room.id = %self.room(),
+            message.id = self.message().map(tracing::field::display),
+            ok = tracing::field::Empty,
+            effect = tracing::field::Empty,
+        );
+        let outcome = self.execute(name, arguments).instrument(span.clone()).await?;
+        span.record("ok", outcome.ok());
+        if let Some(effect) = outcome.effect() {
+            span.record("effect", effect.as_str());
+            self.turn().record(effect);
+        }
+        Ok(outcome)
+    }
+
+    /// [`Self::execute_tool_call_structured`], of which only the value is kept: the result, or the failure's text.
+    ///
+    /// # Errors
+    /// [`Stopped`] when the turn must end.
+    pub async fn execute_tool_call(&self, name: &str, arguments: Value) -> Result<Value, Stopped> {
+        Ok(self.execute_tool_call_structured(name, arguments).await?.into_value())
+    }
+
+    async fn execute(&self, name: &str, arguments: Value) -> Result<ToolOutcome, Stopped> {
+        let toolbox = self.toolbox();
+        let found = toolbox.registry().get(name).or_else(|| toolbox.registry().get(platform_name(name)?));
+        let Some(tool) = found.filter(|tool| toolbox.tool_filter().passes(tool.spec())) else {
+            return Ok(ToolOutcome::unknown(name));
+        };
+        match tool.spec().approval() {
+            Approval::Allow => tool.call(self.clone(), arguments).await,
+            Approval::Deny | Approval::Ask => {
+                let text = format!("{} may not be called: its approval policy denies it.", tool.spec().name());
+                Ok(ToolOutcome::failure(FailureKind::NotApproved, text))
+            }
+        }
+    }
+}
