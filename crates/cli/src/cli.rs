@@ -30,7 +30,7 @@ pub(crate) enum Command {
                       strength. `bandstand config print` prints a settings file with all defaults."
     )]
     Up(AllFlags),
-    /// Add and list people
+    /// Add, list, promote, disable and delete people
     User {
         #[command(subcommand)]
         command: UserCommand,
@@ -45,10 +45,15 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: AgentCommand,
     },
-    /// List, rotate and revoke API keys
+    /// List, issue, rotate and revoke API keys
     Key {
         #[command(subcommand)]
         command: KeyCommand,
+    },
+    /// Read and check the log of what administrators did
+    Audit {
+        #[command(subcommand)]
+        command: AuditCommand,
     },
     /// Show settings
     Config {
@@ -66,7 +71,17 @@ impl Command {
         let place = match self {
             Self::Up(_) | Self::Config { .. } => return false,
             Self::Doctor(arguments) => return arguments.json,
-            Self::User { command: UserCommand::Add { place, .. } | UserCommand::List { place } } => place,
+            Self::User {
+                command:
+                    UserCommand::Add { place, .. }
+                    | UserCommand::List { place }
+                    | UserCommand::Show { place, .. }
+                    | UserCommand::Promote { place, .. }
+                    | UserCommand::Demote { place, .. }
+                    | UserCommand::Disable { place, .. }
+                    | UserCommand::Enable { place, .. }
+                    | UserCommand::Delete { place, .. },
+            } => place,
             Self::Organization {
                 command:
                     OrganizationCommand::Add { place, .. }
@@ -81,12 +96,18 @@ impl Command {
                     | AgentCommand::List { place }
                     | AgentCommand::Share { place, .. }
                     | AgentCommand::Unshare { place, .. }
+                    | AgentCommand::Global { place, .. }
                     | AgentCommand::Remove { place, .. },
             } => place,
             Self::Key {
                 command:
-                    KeyCommand::List { place } | KeyCommand::Rotate { place, .. } | KeyCommand::Revoke { place, .. },
+                    KeyCommand::List { place }
+                    | KeyCommand::Issue { place, .. }
+                    | KeyCommand::Rotate { place, .. }
+                    | KeyCommand::Revoke { place, .. },
             } => place,
+            Self::Audit { command: AuditCommand::Export { .. } } => return false,
+            Self::Audit { command: AuditCommand::List { place } | AuditCommand::Verify { place, .. } } => place,
         };
         place.json
     }
@@ -99,7 +120,28 @@ pub(crate) struct Place {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
+    pub(crate) remote: Remote,
+    #[command(flatten)]
     pub(crate) flags: PlaceFlags,
+}
+
+/// A server elsewhere, to be administered over its API.
+#[derive(Clone, Args)]
+#[command(next_help_heading = "Another machine's server")]
+pub(crate) struct Remote {
+    /// Administer the server at this address over its API, instead of the one on this machine
+    #[arg(long, value_name = "URL", env = "BANDSTAND_URL", requires = "key")]
+    pub(crate) url: Option<String>,
+    /// The key of a user who may administer it; better in the environment, where others do not see it
+    #[arg(long, value_name = "KEY", env = "BANDSTAND_KEY", hide_env_values = true)]
+    pub(crate) key: Option<String>,
+}
+
+/// Without the key.
+impl std::fmt::Debug for Remote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Remote").field("url", &self.url).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -118,13 +160,58 @@ pub(crate) enum UserCommand {
         #[arg(long, value_name = "ADDRESS")]
         email: Option<String>,
         /// May administer the server
-        #[arg(long)]
-        admin: bool,
+        #[arg(long, alias = "admin")]
+        administrator: bool,
         #[command(flatten)]
         place: Place,
     },
     /// List people
     List {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Show a person
+    Show {
+        /// The person's handle or id
+        who: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Let a person administer the server
+    Promote {
+        /// The person's handle or id
+        who: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Let a person administer the server no longer; the last administrator stays one
+    Demote {
+        /// The person's handle or id
+        who: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Refuse a person and their agents until they are enabled again; what they have stays
+    Disable {
+        /// The person's handle or id
+        who: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Take a disabled person and their agents again
+    Enable {
+        /// The person's handle or id
+        who: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Delete a person; what they said stays
+    Delete {
+        /// The person's handle or id
+        who: String,
+        /// With their agents
+        #[arg(long)]
+        force: bool,
         #[command(flatten)]
         place: Place,
     },
@@ -212,6 +299,16 @@ pub(crate) enum AgentCommand {
         #[command(flatten)]
         place: Place,
     },
+    /// Show an agent to every person on the server
+    Global {
+        /// The agent's handle or id
+        who: String,
+        /// To its owner and the owner's organization alone again
+        #[arg(long)]
+        off: bool,
+        #[command(flatten)]
+        place: Place,
+    },
     /// Remove an agent; its key stops working at once
     Remove {
         /// The agent's handle or id
@@ -231,6 +328,13 @@ pub(crate) enum KeyCommand {
         #[command(flatten)]
         place: Place,
     },
+    /// Make one more key and print it once; the old ones go on working
+    Issue {
+        /// The handle or id of a person or an agent
+        who: String,
+        #[command(flatten)]
+        place: Place,
+    },
     /// Make a new key, print it once, and revoke the old ones at once
     Rotate {
         /// The handle or id of a person or an agent
@@ -242,6 +346,37 @@ pub(crate) enum KeyCommand {
     Revoke {
         /// A key's id, or the handle or id of its holder
         what: String,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// List what administrators did, oldest first
+    List {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Write the log for safe keeping: one entry a line, as JSON
+    Export {
+        /// Where to; it must not exist [default: standard output]
+        file: Option<std::path::PathBuf>,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Check that no entry was changed, left out or put in; name the first that is wrong
+    #[command(
+        after_help = "Exit code 1 when the log is not what it was. Keep the printed head elsewhere: only with it \
+                            is a log found that was cut off at its end together with the database's own note of it."
+    )]
+    Verify {
+        /// Check an exported file, without a server or its data
+        #[arg(long, value_name = "FILE")]
+        file: Option<std::path::PathBuf>,
+        /// The hash of an entry, noted earlier, that must be in the log
+        #[arg(long, value_name = "HASH")]
+        head: Option<String>,
         #[command(flatten)]
         place: Place,
     },

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::cli::DoctorArguments;
 use crate::environment;
 use crate::output::{Failure, say, say_json};
-use crate::settings::{CONFIG, Loaded, OWNER_KEY, TABLE, load};
+use crate::settings::{CONFIG, Loaded, OWNER_KEY, REMOTE, TABLE, load};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -127,8 +127,12 @@ fn check_settings(loaded: &Loaded, findings: &mut Findings) {
         ),
         Err(problem) => findings.fail("settings", problem, "`bandstand up` would refuse to start with these settings"),
     }
-    let known =
-        |name: &str| name == OWNER_KEY || name == CONFIG || TABLE.iter().any(|setting| setting.environment() == name);
+    let known = |name: &str| {
+        name == OWNER_KEY
+            || name == CONFIG
+            || REMOTE.contains(&name)
+            || TABLE.iter().any(|setting| setting.environment() == name)
+    };
     let mut unknown: Vec<String> = std::env::vars_os()
         .filter_map(|(name, _)| name.into_string().ok())
         .filter(|name| name.starts_with("BANDSTAND_") && !known(name))

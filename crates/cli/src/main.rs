@@ -6,6 +6,7 @@ mod commands;
 mod doctor;
 mod logging;
 mod output;
+mod remote;
 mod settings;
 mod sys;
 
@@ -35,6 +36,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Organization { command } => commands::organization::run(command),
         Command::Agent { command } => commands::agent::run(command),
         Command::Key { command } => commands::key::run(command),
+        Command::Audit { command } => commands::audit::run(command),
         Command::Config { command: ConfigCommand::Print(arguments) } => commands::config::print(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
     }

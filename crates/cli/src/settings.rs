@@ -25,6 +25,9 @@ pub(crate) use self::value::{DatabaseUrl, LogFormat};
 /// The owner's key for a first start without a person who reads it. No flag and no file: it is a secret.
 pub(crate) const OWNER_KEY: &str = "BANDSTAND_OWNER_KEY";
 
+/// The server elsewhere that commands administer, and with which key: of the commands, not of a server.
+pub(crate) const REMOTE: [&str; 2] = ["BANDSTAND_URL", "BANDSTAND_KEY"];
+
 /// Who the server is at an S3-compatible store. No flags and no file: they are secrets.
 pub(crate) const S3_KEY_ID: &str = "BANDSTAND_S3_ACCESS_KEY_ID";
 pub(crate) const S3_KEY: &str = "BANDSTAND_S3_SECRET_ACCESS_KEY";

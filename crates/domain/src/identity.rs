@@ -56,6 +56,8 @@ pub struct User {
     pub role: UserRole,
     /// Listed in the public directory.
     pub listed_in_directory: bool,
+    /// Since when the user and its agents are refused.
+    pub disabled_at: Option<Timestamp>,
     /// When the user was added.
     pub inserted_at: Timestamp,
     /// When it last changed.

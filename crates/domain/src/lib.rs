@@ -1,6 +1,7 @@
 //! The rules of rooms as pure functions over plain values: who may be mentioned, who sees what, who may add or remove
 //! whom, how a delivery moves. No I/O, no async, no clock: the caller passes in what is needed.
 
+pub mod audit;
 pub mod board;
 pub mod bulk_deletion;
 pub mod clock;

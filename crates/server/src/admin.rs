@@ -15,21 +15,29 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use bandstand_domain::audit::Door;
 use bandstand_domain::identity::UserRole;
 use serde::{Deserialize, Serialize};
 use tokio::net::{UnixListener, UnixSocket};
 
 use crate::health::{Draining, readiness};
 use crate::service::admin::{AdminError, NewAgent, NewUser};
+use crate::service::audit::Actor;
 use crate::state::Services;
 
-pub use self::rows::{AgentRow, HolderRow, KeyRow, MembershipRow, OrganizationRow, RemovedRow, UserRow, WithKey};
+pub use self::rows::{
+    AgentRow, AuditRows, HolderRow, IssuedRow, KeyRow, MembershipRow, OrganizationLine, OrganizationRow, RemovedRow,
+    RevokedRow, UserRow, WithKey,
+};
 
 /// Where operations are posted on the admin socket.
 pub const OPERATIONS: &str = "/operations";
 
 /// Where the admin socket tells about its server.
 pub const ABOUT: &str = "/about";
+
+/// Most entries of the audit log in one answer.
+pub const AUDIT_MAX: i64 = 500;
 
 /// Connections that may wait for the admin socket.
 const BACKLOG: u32 = 64;
@@ -53,6 +61,32 @@ pub enum Operation {
     },
     /// All people.
     ListUsers,
+    /// One person.
+    ShowUser {
+        /// Its id or handle.
+        who: String,
+    },
+    /// Makes a person an administrator, or no longer one.
+    SetRole {
+        /// Its id or handle.
+        who: String,
+        /// Whether it may administer.
+        admin: bool,
+    },
+    /// Refuses a person and its agents, or takes them again.
+    DisableUser {
+        /// Its id or handle.
+        who: String,
+        /// Whether they are refused.
+        disabled: bool,
+    },
+    /// Deletes a person.
+    DeleteUser {
+        /// Its id or handle.
+        who: String,
+        /// With its agents.
+        force: bool,
+    },
     /// Registers an agent.
     AddAgent {
         /// Its owner's handle; the first owner unless given.
@@ -80,6 +114,13 @@ pub enum Operation {
         /// Whether it can be found.
         shared: bool,
     },
+    /// Shows an agent to every user of the server, or no longer.
+    GlobalizeAgent {
+        /// Its id or handle.
+        who: String,
+        /// Whether everybody sees it.
+        is_global: bool,
+    },
     /// Makes an organization.
     AddOrganization {
         /// Its name.
@@ -103,6 +144,11 @@ pub enum Operation {
     },
     /// All keys.
     ListKeys,
+    /// Gives somebody one more key.
+    IssueKey {
+        /// Id or handle.
+        who: String,
+    },
     /// Gives somebody a new key and revokes the old ones.
     RotateKey {
         /// Id or handle.
@@ -112,6 +158,13 @@ pub enum Operation {
     RevokeKey {
         /// A key's id, or somebody's id or handle.
         what: String,
+    },
+    /// A part of the audit log.
+    Audit {
+        /// After this entry; 0 from the first.
+        after: i64,
+        /// Most entries.
+        limit: i64,
     },
 }
 
@@ -123,6 +176,10 @@ pub enum Outcome {
     UserAdded(WithKey<UserRow>),
     /// All people.
     Users(Vec<UserRow>),
+    /// A person as it is, or is now.
+    User(UserRow),
+    /// A person is gone.
+    UserDeleted(UserRow),
     /// An agent was registered; the key is shown now and never again.
     AgentAdded(WithKey<AgentRow>),
     /// All agents.
@@ -131,6 +188,8 @@ pub enum Outcome {
     AgentRemoved(RemovedRow),
     /// An agent is shared with its owner's organization, or no longer.
     AgentShared(AgentRow),
+    /// An agent is visible to everybody, or no longer.
+    AgentGlobalized(AgentRow),
     /// An organization was made.
     OrganizationAdded(OrganizationRow),
     /// All organizations.
@@ -143,11 +202,12 @@ pub enum Outcome {
     Keys(Vec<KeyRow>),
     /// Somebody has a new key; the old ones are revoked.
     KeyRotated(WithKey<HolderRow>),
+    /// Somebody has one more key.
+    KeyIssued(WithKey<IssuedRow>),
     /// So many keys were revoked.
-    KeysRevoked {
-        /// How many.
-        revoked: usize,
-    },
+    KeysRevoked(RevokedRow),
+    /// A part of the audit log.
+    Audit(AuditRows),
 }
 
 impl Operation {
@@ -163,22 +223,30 @@ impl Operation {
                 Ok(Outcome::UserAdded(WithKey::new(UserRow::from(&user), &key)))
             }
             Self::ListUsers => Ok(Outcome::Users(services.list_users().await?.iter().map(UserRow::from).collect())),
+            Self::ShowUser { who } => Ok(Outcome::User(UserRow::from(&services.show_user(&who).await?))),
+            Self::SetRole { who, admin } => {
+                let role = if admin { UserRole::Admin } else { UserRole::User };
+                Ok(Outcome::User(UserRow::from(&services.set_role(&who, role).await?)))
+            }
+            Self::DisableUser { who, disabled } => {
+                Ok(Outcome::User(UserRow::from(&services.disable_user(&who, disabled).await?)))
+            }
+            Self::DeleteUser { who, force } => {
+                Ok(Outcome::UserDeleted(UserRow::from(&services.delete_user(&who, force).await?)))
+            }
             Self::AddAgent { owner, name, description, is_global } => {
                 let (agent, key) = services.add_agent(NewAgent { owner, name, description, is_global }).await?;
                 Ok(Outcome::AgentAdded(WithKey::new(AgentRow::from(&agent), &key)))
             }
             Self::ListAgents => Ok(Outcome::Agents(services.list_agents().await?.iter().map(AgentRow::from).collect())),
             Self::RemoveAgent { who, force } => {
-                let removed = services.remove_agent(&who, force).await?;
-                Ok(Outcome::AgentRemoved(RemovedRow {
-                    id: removed.agent.profile.id,
-                    handle: removed.agent.profile.handle,
-                    name: removed.agent.profile.name,
-                    executions: removed.executions,
-                }))
+                Ok(Outcome::AgentRemoved(services.remove_agent(&who, force).await?.into()))
             }
             Self::ShareAgent { who, shared } => {
                 Ok(Outcome::AgentShared(AgentRow::from(&services.share_agent(&who, shared).await?)))
+            }
+            Self::GlobalizeAgent { who, is_global } => {
+                Ok(Outcome::AgentGlobalized(AgentRow::from(&services.globalize_agent(&who, is_global).await?)))
             }
             Self::AddOrganization { name } => {
                 Ok(Outcome::OrganizationAdded(OrganizationRow::from(&services.add_organization(&name).await?)))
@@ -200,7 +268,17 @@ impl Operation {
                 let (profile, key) = services.rotate_key(&who).await?;
                 Ok(Outcome::KeyRotated(WithKey::new(HolderRow::from(&profile), &key)))
             }
-            Self::RevokeKey { what } => Ok(Outcome::KeysRevoked { revoked: services.revoke_key(&what).await? }),
+            Self::IssueKey { who } => {
+                let (holder, key_id, key) = services.issue_key(&who).await?;
+                Ok(Outcome::KeyIssued(WithKey::new(IssuedRow { key_id, holder: HolderRow::from(&holder) }, &key)))
+            }
+            Self::RevokeKey { what } => {
+                Ok(Outcome::KeysRevoked(RevokedRow { revoked: services.revoke_key(&what).await? }))
+            }
+            Self::Audit { after, limit } => {
+                let page = services.audit_log(after, limit.clamp(1, AUDIT_MAX)).await?;
+                Ok(Outcome::Audit(AuditRows { entries: page.entries, head: page.head }))
+            }
         }
     }
 }
@@ -235,7 +313,7 @@ struct Admin {
 /// The routes of the admin socket. Whoever may open the socket may do everything: its file mode is the lock.
 pub fn routes(services: Services, draining: Draining, url: String) -> Router {
     Router::new().route(OPERATIONS, post(perform)).route(ABOUT, get(about)).with_state(Admin {
-        services,
+        services: services.acting_as(Actor::local(Door::Socket)),
         draining,
         url: url.into(),
     })

@@ -1,5 +1,6 @@
 //! The two REST APIs over HTTP. A handler knows HTTP and who is calling; rules and storage are the services' business.
 
+mod admin;
 mod agent;
 mod error;
 mod extract;

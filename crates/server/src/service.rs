@@ -3,6 +3,7 @@
 pub mod access;
 pub mod admin;
 pub mod agents;
+pub mod audit;
 pub mod boards;
 pub mod bulk_deletions;
 pub mod contacts;
@@ -21,3 +22,4 @@ pub mod removals;
 pub mod rooms;
 mod sniff;
 pub mod tasks;
+pub mod users;

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
+use bandstand_domain::audit::Door;
 use bandstand_domain::clock::{Clock, IdSource};
 use bandstand_store::{Commit, CommitSink, Store, StoreError, StoreOptions};
 use tokio::task::JoinHandle;
@@ -13,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::{Authenticator, Known};
 use crate::health::{self, Draining};
 use crate::http;
+use crate::service::audit::Actor;
 use crate::service::bulk_deletions::{self, BulkDeletionsWaker};
 use crate::service::delivered::DeliveredMarks;
 use crate::service::files::{self, FileOptions, FilePlaceError, FileStore};
@@ -97,6 +99,7 @@ pub async fn services_only(options: AppOptions) -> Result<Services, StartError> 
         files,
         removals: RemovalsWaker::default(),
         bulk_deletions: BulkDeletionsWaker::default(),
+        actor: Arc::new(Actor::local(Door::Offline)),
     })
 }
 
@@ -123,6 +126,7 @@ impl App {
             files,
             removals: RemovalsWaker::default(),
             bulk_deletions: BulkDeletionsWaker::default(),
+            actor: Arc::new(Actor::local(Door::Start)),
         };
         let jobs_stop = CancellationToken::new();
         let (delivered, marks) = DeliveredMarks::start(services.clone(), jobs_stop.clone());

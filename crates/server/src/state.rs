@@ -7,6 +7,7 @@ use bandstand_domain::clock::{Clock, IdSource};
 use bandstand_store::Store;
 
 use crate::auth::Authenticator;
+use crate::service::audit::Actor;
 use crate::service::bulk_deletions::BulkDeletionsWaker;
 use crate::service::delivered::DeliveredMarks;
 use crate::service::files::FileStore;
@@ -31,6 +32,8 @@ pub struct Services {
     pub removals: RemovalsWaker,
     /// Wakes the job that carries out bulk deletions.
     pub bulk_deletions: BulkDeletionsWaker,
+    /// On whose behalf administrative acts are done.
+    pub actor: Arc<Actor>,
 }
 
 /// The running server's parts.

@@ -43,10 +43,14 @@ macro_rules! user_columns {
     () => {
         concat!(
             profile_columns!("u"),
-            ", u.email, u.first_name, u.last_name, u.role, u.listed_in_directory, u.inserted_at, u.updated_at"
+            ", u.email, u.first_name, u.last_name, u.role, u.listed_in_directory, u.inserted_at, u.updated_at, \
+             u.disabled_at, u.key"
         )
     };
 }
+
+/// How many columns [`user_columns`] names, the key being the last.
+const USER_COLUMNS: usize = PROFILE_COLUMNS + 9;
 
 fn read_user(row: &mut Row) -> Result<User, StoreError> {
     let profile = profile(row, 0)?;
@@ -61,6 +65,7 @@ fn read_user(row: &mut Row) -> Result<User, StoreError> {
         listed_in_directory: row.bool(at + 4)?,
         inserted_at: Timestamp::from_micros(row.int(at + 5)?),
         updated_at: Timestamp::from_micros(row.int(at + 6)?),
+        disabled_at: row.opt_int(at + 7)?.map(Timestamp::from_micros),
     })
 }
 
@@ -196,6 +201,88 @@ pub async fn share_agent(tx: &mut Writer, id: IdentityId, shared: bool, at: Time
     const SQL: &str = "UPDATE identities SET shared_with_organization = ?2, updated_at = ?3 \
                        WHERE id = ?1 AND kind = 1 AND deleted_at IS NULL";
     Ok(tx.execute(SQL, params![id, shared, at.as_micros()]).await? == 1)
+}
+
+/// Shows an agent to every user, or no longer; false when there is no such agent.
+pub async fn globalize_agent(
+    tx: &mut Writer,
+    id: IdentityId,
+    is_global: bool,
+    at: Timestamp,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "UPDATE identities SET is_global = ?2, updated_at = ?3 \
+                       WHERE id = ?1 AND kind = 1 AND deleted_at IS NULL";
+    Ok(tx.execute(SQL, params![id, is_global, at.as_micros()]).await? == 1)
+}
+
+/// A page of all users, oldest first: those after a key, each with its own.
+pub async fn users_after(tx: &mut Reader, key: i64, limit: i64) -> Result<Vec<(User, i64)>, StoreError> {
+    const SQL: &str = concat!(
+        "SELECT ",
+        user_columns!(),
+        " FROM identities u WHERE u.kind = 0 AND u.deleted_at IS NULL AND u.key > ?1 ORDER BY u.key LIMIT ?2"
+    );
+    let mut rows = tx.query(SQL, params![key, limit]).await?;
+    rows.iter_mut().map(|row| Ok((read_user(row)?, row.int(USER_COLUMNS - 1)?))).collect()
+}
+
+/// A page of all agents, oldest first: those after a key, each with its own. Of one owner, or of any.
+pub async fn agents_after(
+    tx: &mut Reader,
+    owner: Option<IdentityId>,
+    only_global: bool,
+    key: i64,
+    limit: i64,
+) -> Result<Vec<(Agent, i64)>, StoreError> {
+    const ALL: &str = concat!(
+        "SELECT ",
+        agent_columns!(),
+        " FROM identities a JOIN identities o ON o.key = a.owner_key \
+         WHERE a.kind = 1 AND a.deleted_at IS NULL AND a.key > ?1 ORDER BY a.key LIMIT ?2"
+    );
+    const GLOBAL: &str = concat!(
+        "SELECT ",
+        agent_columns!(),
+        " FROM identities a JOIN identities o ON o.key = a.owner_key \
+         WHERE a.kind = 1 AND a.deleted_at IS NULL AND a.is_global = 1 AND a.key > ?1 ORDER BY a.key LIMIT ?2"
+    );
+    const OWNED: &str = concat!(
+        "SELECT ",
+        agent_columns!(),
+        " FROM identities a JOIN identities o ON o.key = a.owner_key WHERE o.id = ?3 AND (?4 = 0 OR a.is_global = 1) \
+         AND a.kind = 1 AND a.deleted_at IS NULL AND a.key > ?1 ORDER BY a.key LIMIT ?2"
+    );
+    let mut rows = match owner {
+        Some(owner) => tx.query(OWNED, params![key, limit, owner, only_global]).await?,
+        None => tx.query(if only_global { GLOBAL } else { ALL }, params![key, limit]).await?,
+    };
+    rows.iter_mut().map(read_agent).collect()
+}
+
+/// Whether somebody else than this user may administer.
+pub async fn has_other_administrator(tx: &mut Reader, id: IdentityId) -> Result<bool, StoreError> {
+    const SQL: &str = "SELECT 1 FROM identities WHERE role = 'admin' AND deleted_at IS NULL AND kind = 0 \
+                       AND disabled_at IS NULL AND id <> ?1 LIMIT 1";
+    Ok(tx.query_opt(SQL, params![id]).await?.is_some())
+}
+
+/// Changes what a user may do on this server.
+pub async fn set_role(tx: &mut Writer, id: IdentityId, role: UserRole, at: Timestamp) -> Result<(), StoreError> {
+    const SQL: &str =
+        "UPDATE identities SET role = ?2, updated_at = ?3 WHERE id = ?1 AND kind = 0 AND deleted_at IS NULL";
+    tx.execute(SQL, params![id, role.as_str(), at.as_micros()]).await.map(drop)
+}
+
+/// Refuses a user and its agents since then, or takes them again.
+pub async fn set_disabled(
+    tx: &mut Writer,
+    id: IdentityId,
+    since: Option<Timestamp>,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    const SQL: &str =
+        "UPDATE identities SET disabled_at = ?2, updated_at = ?3 WHERE id = ?1 AND kind = 0 AND deleted_at IS NULL";
+    tx.execute(SQL, params![id, since.map(Timestamp::as_micros), at.as_micros()]).await.map(drop)
 }
 
 /// How a user's agents are sorted.

@@ -6,7 +6,7 @@ use bandstand_wire::ids::{IdentityId, IdentityKind, KeyId};
 use bandstand_wire::time::Timestamp;
 
 use crate::columns::{PROFILE_COLUMNS, identity_kind, profile, profile_columns};
-use crate::{Reader, StoreError, Writer, params};
+use crate::{Reader, Row, StoreError, Writer, params};
 
 /// Whom a valid key belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +34,12 @@ pub struct KeyInfo {
     pub revoked_at: Option<Timestamp>,
 }
 
-/// Who holds the key with this hash, unless it is revoked or its holder deleted.
+/// Who holds the key with this hash, unless it is revoked, its holder deleted, or its holder or that one's owner disabled.
 pub async fn by_hash(tx: &mut Reader, hash: [u8; 32]) -> Result<Option<KeyHolder>, StoreError> {
     const SQL: &str = "SELECT k.id, i.id, i.kind FROM api_keys k JOIN identities i ON i.key = k.identity_key \
-                       WHERE k.hash = ?1 AND k.revoked_at IS NULL AND i.deleted_at IS NULL";
+                       LEFT JOIN identities o ON o.key = i.owner_key \
+                       WHERE k.hash = ?1 AND k.revoked_at IS NULL AND i.deleted_at IS NULL \
+                       AND i.disabled_at IS NULL AND o.disabled_at IS NULL";
     let Some(row) = tx.query_opt(SQL, params![&hash]).await? else { return Ok(None) };
     Ok(Some(KeyHolder { key: KeyId(row.id(0)?), identity: IdentityId(row.id(1)?), kind: identity_kind(row.int(2)?)? }))
 }
@@ -57,6 +59,42 @@ pub async fn insert(
     Ok(tx.execute(SQL, params![id, identity, &hash, hint, at.as_micros()]).await? == 1)
 }
 
+/// A page of keys, oldest first: those after a key's place, each with its own. Of one holder, or of any.
+pub async fn list_after(
+    tx: &mut Reader,
+    holder: Option<IdentityId>,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<(KeyInfo, i64)>, StoreError> {
+    const ALL: &str = concat!(
+        "SELECT ",
+        profile_columns!("i"),
+        ", k.id, k.hint, k.inserted_at, k.revoked_at, k.key \
+         FROM api_keys k JOIN identities i ON i.key = k.identity_key WHERE k.key > ?1 ORDER BY k.key LIMIT ?2"
+    );
+    const HELD: &str = concat!(
+        "SELECT ",
+        profile_columns!("i"),
+        ", k.id, k.hint, k.inserted_at, k.revoked_at, k.key FROM api_keys k JOIN identities i ON i.key = k.identity_key \
+         WHERE k.identity_key = (SELECT key FROM identities WHERE id = ?3) AND k.key > ?1 ORDER BY k.key LIMIT ?2"
+    );
+    let mut rows = match holder {
+        Some(holder) => tx.query(HELD, params![after, limit, holder]).await?,
+        None => tx.query(ALL, params![after, limit]).await?,
+    };
+    rows.iter_mut().map(|row| Ok((read_info(row)?, row.int(PROFILE_COLUMNS + 4)?))).collect()
+}
+
+fn read_info(row: &mut Row) -> Result<KeyInfo, StoreError> {
+    Ok(KeyInfo {
+        holder: profile(row, 0)?,
+        id: KeyId(row.id(PROFILE_COLUMNS)?),
+        hint: row.take_text(PROFILE_COLUMNS + 1)?,
+        inserted_at: Timestamp::from_micros(row.int(PROFILE_COLUMNS + 2)?),
+        revoked_at: row.opt_int(PROFILE_COLUMNS + 3)?.map(Timestamp::from_micros),
+    })
+}
+
 /// All keys, newest last.
 pub async fn list(tx: &mut Reader) -> Result<Vec<KeyInfo>, StoreError> {
     const SQL: &str = concat!(
@@ -65,18 +103,7 @@ pub async fn list(tx: &mut Reader) -> Result<Vec<KeyInfo>, StoreError> {
         ", k.id, k.hint, k.inserted_at, k.revoked_at \
          FROM api_keys k JOIN identities i ON i.key = k.identity_key ORDER BY k.key"
     );
-    let rows = tx.query(SQL, params![]).await?;
-    rows.into_iter()
-        .map(|mut row| {
-            Ok(KeyInfo {
-                holder: profile(&mut row, 0)?,
-                id: KeyId(row.id(PROFILE_COLUMNS)?),
-                hint: row.take_text(PROFILE_COLUMNS + 1)?,
-                inserted_at: Timestamp::from_micros(row.int(PROFILE_COLUMNS + 2)?),
-                revoked_at: row.opt_int(PROFILE_COLUMNS + 3)?.map(Timestamp::from_micros),
-            })
-        })
-        .collect()
+    tx.query(SQL, params![]).await?.iter_mut().map(read_info).collect()
 }
 
 /// Revokes one key and announces it; false when there is none, or it is revoked already.
@@ -87,6 +114,17 @@ pub async fn revoke(tx: &mut Writer, key: KeyId, at: Timestamp) -> Result<bool, 
         tx.emit(Event::KeyRevoked { key });
     }
     Ok(revoked)
+}
+
+/// Announces that no key of a user or of its agents opens anything for now: their sockets close, caches forget them.
+pub async fn suspend(tx: &mut Writer, user: IdentityId) -> Result<(), StoreError> {
+    const SQL: &str = "SELECT k.id FROM identities u JOIN identities i ON i.key = u.key OR i.owner_key = u.key \
+                       JOIN api_keys k ON k.identity_key = i.key \
+                       WHERE u.id = ?1 AND i.deleted_at IS NULL AND k.revoked_at IS NULL";
+    for row in tx.query(SQL, params![user]).await? {
+        tx.emit(Event::KeyRevoked { key: KeyId(row.id(0)?) });
+    }
+    Ok(())
 }
 
 /// Revokes every key of an identity and announces each; how many there were.

@@ -1,5 +1,7 @@
 //! Durable state: one set of queries over SQLite and PostgreSQL.
 
+pub mod archive;
+pub mod audit;
 pub mod boards;
 pub mod bulk_deletions;
 mod chunks;
@@ -11,6 +13,7 @@ pub mod deliveries;
 mod dialect;
 mod engine;
 mod error;
+pub mod examine;
 pub mod executions;
 pub mod files;
 pub mod identities;
@@ -36,7 +39,7 @@ pub use dialect::Dialect;
 pub use error::StoreError;
 pub use lock::DataLock;
 pub use migrate::Migration;
-pub use store::{BoxFuture, Database, Reader, Store, StoreOptions, Writer};
+pub use store::{BoxFuture, Database, Reader, Store, StoreOptions, Writer, look};
 pub use value::{Param, Row, Value};
 
 /// A step of the schema, from the file of the same name in each engine's folder.

@@ -1,5 +1,6 @@
 //! Organizations and the users in them.
 
+use bandstand_domain::identity::Profile;
 use bandstand_domain::organization::Organization;
 use bandstand_wire::ids::{IdentityId, OrganizationId};
 use bandstand_wire::time::Timestamp;
@@ -40,6 +41,54 @@ pub async fn list(tx: &mut Reader) -> Result<Vec<Organization>, StoreError> {
         }
     }
     Ok(organizations)
+}
+
+/// An organization without its members: for pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its id.
+    pub id: OrganizationId,
+    /// Its name.
+    pub name: String,
+    /// When it was made.
+    pub inserted_at: Timestamp,
+}
+
+/// A page of all organizations, oldest first: those after a key, each with its own.
+pub async fn list_after(tx: &mut Reader, key: i64, limit: i64) -> Result<Vec<(Listed, i64)>, StoreError> {
+    const SQL: &str = "SELECT id, name, inserted_at, key FROM organizations WHERE key > ?1 ORDER BY key LIMIT ?2";
+    let mut rows = tx.query(SQL, params![key, limit]).await?;
+    rows.iter_mut()
+        .map(|row| {
+            let id = OrganizationId(row.id(0)?);
+            let inserted_at = Timestamp::from_micros(row.int(2)?);
+            Ok((Listed { id, name: row.take_text(1)?, inserted_at }, row.int(3)?))
+        })
+        .collect()
+}
+
+/// A page of an organization's users by their keys: those after a key, each with its own.
+pub async fn members_after(
+    tx: &mut Reader,
+    organization: OrganizationId,
+    key: i64,
+    limit: i64,
+) -> Result<Vec<(Profile, i64)>, StoreError> {
+    const SQL: &str = concat!(
+        "SELECT ",
+        profile_columns!("i"),
+        ", i.key FROM organization_members m JOIN identities i ON i.key = m.user_key \
+         WHERE m.organization_key = (SELECT key FROM organizations WHERE id = ?1) AND m.user_key > ?2 \
+         AND i.deleted_at IS NULL ORDER BY m.user_key LIMIT ?3"
+    );
+    let mut rows = tx.query(SQL, params![organization, key, limit]).await?;
+    rows.iter_mut().map(|row| Ok((profile(row, 0)?, row.int(PROFILE_COLUMNS)?))).collect()
+}
+
+/// Takes a user out of whichever organization it is in.
+pub async fn leave(tx: &mut Writer, user: IdentityId) -> Result<(), StoreError> {
+    const SQL: &str = "DELETE FROM organization_members WHERE user_key = (SELECT key FROM identities WHERE id = ?1)";
+    tx.execute(SQL, params![user]).await.map(drop)
 }
 
 /// The id and name of an organization, by its id or else by its name without regard to case.

@@ -138,6 +138,24 @@ impl Store {
         }
     }
 
+    /// Runs `work` on one snapshot that may be read for as long as it takes, on a connection of its own: nobody waits for
+    /// it. Unlike in [`read`](Self::read), `work` may await other things, such as somebody who takes what it reads.
+    ///
+    /// # Errors
+    /// When the database cannot be read, and what `work` answers.
+    pub async fn snapshot<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: for<'t> FnOnce(&'t mut Reader) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let database = match &*self.engine {
+            Engine::Sqlite(engine) => Database::Sqlite { path: engine.path().to_owned() },
+            Engine::Postgres(engine) => Database::Postgres { url: engine.url().to_owned() },
+        };
+        look(database, work).await
+    }
+
     /// Finishes the operations that wait, moves the write-ahead log into the database and releases the locks. Later
     /// operations are answered [`StoreError::Closed`].
     pub async fn close(&self) {
@@ -159,6 +177,46 @@ impl Store {
         self.read("schema_version", |tx| Box::pin(async move { tx.query_one(migrate::VERSION, &[]).await?.int(0) }))
             .await
     }
+}
+
+/// Runs `work` on one snapshot of a database that need not be open, and that is not changed.
+///
+/// # Errors
+/// When the database cannot be read, and what `work` answers.
+pub async fn look<T, E, F>(database: Database, work: F) -> Result<T, E>
+where
+    F: for<'t> FnOnce(&'t mut Reader) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
+    T: Send + 'static,
+    E: From<StoreError> + Send + 'static,
+{
+    match database {
+        Database::Sqlite { path } => {
+            let runtime = tokio::runtime::Handle::current();
+            let looking = tokio::task::spawn_blocking(move || {
+                let connection = sqlite::lone(&path)?;
+                runtime.block_on(in_snapshot(Connection::Sqlite(connection), "BEGIN", work))
+            });
+            let failed = |why| Err(E::from(StoreError::Bug(format!("reading the database failed: {why}"))));
+            looking.await.unwrap_or_else(failed)
+        }
+        Database::Postgres { url } => {
+            let connection = postgres::lone(&url).await?;
+            in_snapshot(Connection::Postgres(connection), postgres::BEGIN_READ, work).await
+        }
+    }
+}
+
+async fn in_snapshot<T, E, F>(connection: Connection, begin: &'static str, work: F) -> Result<T, E>
+where
+    F: for<'t> FnOnce(&'t mut Reader) -> BoxFuture<'t, Result<T, E>>,
+    E: From<StoreError>,
+{
+    let mut reader = Reader::new(connection);
+    reader.batch(begin).await?;
+    let done = work(&mut reader).await;
+    // There is nothing to keep, and the connection ends here.
+    let _ = reader.batch("ROLLBACK").await;
+    done
 }
 
 /// The connection below an open transaction.
@@ -193,6 +251,16 @@ impl Reader {
     pub(crate) fn take_failure(&mut self) -> Option<StoreError> {
         let abandoned = std::mem::take(&mut self.running);
         self.failed.take().or_else(|| abandoned.then(abandoned_statement))
+    }
+
+    /// Runs statements without parameters and without an answer.
+    pub(crate) async fn batch(&mut self, sql: &str) -> Result<(), StoreError> {
+        match &mut self.connection {
+            Connection::Sqlite(connection) => connection.execute_batch(sql).map_err(sqlite::convert),
+            Connection::Postgres(connection) => {
+                connection.batch_execute(sql).await.map_err(|error| postgres::convert(&error))
+            }
+        }
     }
 
     /// Before each statement.

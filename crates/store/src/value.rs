@@ -149,6 +149,17 @@ pub enum Value {
 }
 
 impl Value {
+    /// The same on its way into a statement.
+    pub(crate) fn as_param(&self) -> Param<'_> {
+        match self {
+            Self::Null => Param::Null,
+            Self::Int(value) => Param::Int(*value),
+            Self::Text(value) => Param::Text(value),
+            Self::Bytes(value) => Param::Bytes(value),
+            Self::Id(value) => Param::Id(*value),
+        }
+    }
+
     fn kind(&self) -> &'static str {
         match self {
             Self::Null => "NULL",
@@ -169,6 +180,10 @@ pub struct Row {
 impl Row {
     pub(crate) fn new(values: Vec<Value>) -> Self {
         Self { values: values.into_boxed_slice() }
+    }
+
+    pub(crate) fn into_values(self) -> Vec<Value> {
+        self.values.into_vec()
     }
 
     fn value(&self, column: usize) -> Result<&Value, StoreError> {

@@ -40,6 +40,17 @@ pub(crate) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
         }
         AgentCommand::Share { who, place } => share(&place, who, true)?,
         AgentCommand::Unshare { who, place } => share(&place, who, false)?,
+        AgentCommand::Global { who, off, place } => {
+            let (performed, _) = administer(&place, Operation::GlobalizeAgent { who, is_global: !off })?;
+            let Outcome::AgentGlobalized(agent) = performed.outcome else { return Err(unexpected()) };
+            if place.json {
+                say_json(&agent)?;
+            } else if agent.is_global {
+                say(&format!("Everybody on the server can find {} now.", agent.handle));
+            } else {
+                say(&format!("{} is visible to its owner alone, unless it is shared.", agent.handle));
+            }
+        }
         AgentCommand::Remove { who, force, place } => {
             let (performed, _) = administer(&place, Operation::RemoveAgent { who, force })?;
             let Outcome::AgentRemoved(removed) = performed.outcome else { return Err(unexpected()) };

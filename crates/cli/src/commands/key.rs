@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use bandstand_server::admin::{KeyRow, Operation, Outcome};
+use bandstand_server::admin::{KeyRow, Operation, Outcome, RevokedRow};
 use serde_json::json;
 
 use super::{administer, unexpected};
@@ -21,6 +21,16 @@ pub(crate) fn run(command: KeyCommand) -> Result<ExitCode, Failure> {
                 say(&columns(["KEY", "HOLDER", "STATE", "ID"], &rows));
             }
         }
+        KeyCommand::Issue { who, place } => {
+            let (performed, _) = administer(&place, Operation::IssueKey { who })?;
+            let Outcome::KeyIssued(issued) = performed.outcome else { return Err(unexpected()) };
+            if place.json {
+                say_json(&issued)?;
+            } else {
+                let (key, handle) = (&issued.api_key, &issued.who.holder.handle);
+                say(&format!("One more key of {handle}, shown this once; the others go on working:\n\n  {key}"));
+            }
+        }
         KeyCommand::Rotate { who, place } => {
             let (performed, _) = administer(&place, Operation::RotateKey { who })?;
             let Outcome::KeyRotated(rotated) = performed.outcome else { return Err(unexpected()) };
@@ -35,7 +45,7 @@ pub(crate) fn run(command: KeyCommand) -> Result<ExitCode, Failure> {
         }
         KeyCommand::Revoke { what, place } => {
             let (performed, _) = administer(&place, Operation::RevokeKey { what: what.clone() })?;
-            let Outcome::KeysRevoked { revoked } = performed.outcome else { return Err(unexpected()) };
+            let Outcome::KeysRevoked(RevokedRow { revoked }) = performed.outcome else { return Err(unexpected()) };
             if place.json {
                 say_json(&json!({ "revoked": revoked }))?;
             } else if revoked == 1 {

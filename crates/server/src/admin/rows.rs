@@ -1,13 +1,16 @@
 //! What administration answers: rows for people and programs, never a key that is stored.
 
+use bandstand_domain::audit::{Entry, Head};
 use bandstand_domain::identity::{Agent, Profile, User};
 use bandstand_domain::organization::Organization;
 use bandstand_store::keys::KeyInfo;
+use bandstand_store::organizations::Listed;
 use bandstand_wire::ids::{IdentityId, IdentityKind, KeyId, OrganizationId};
 use bandstand_wire::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::secret::ApiKey;
+use crate::service::agents::DeletedAgent;
 use crate::service::organizations::Member;
 
 /// Somebody together with a fresh key.
@@ -21,7 +24,7 @@ pub struct WithKey<T> {
 }
 
 impl<T> WithKey<T> {
-    pub(super) fn new(who: T, key: &ApiKey) -> Self {
+    pub(crate) fn new(who: T, key: &ApiKey) -> Self {
         Self { who, api_key: key.reveal().to_owned() }
     }
 }
@@ -45,6 +48,8 @@ pub struct UserRow {
     pub email: String,
     /// `user` or `admin`.
     pub role: String,
+    /// Since when the user and its agents are refused.
+    pub disabled_at: Option<Timestamp>,
     /// When it was added.
     pub inserted_at: Timestamp,
 }
@@ -81,6 +86,43 @@ pub struct OrganizationRow {
     pub members: Vec<HolderRow>,
     /// When it was made.
     pub inserted_at: Timestamp,
+}
+
+/// An organization as pages show it; who is in it is a list of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OrganizationLine {
+    /// Its id.
+    pub id: OrganizationId,
+    /// Its name.
+    pub name: String,
+    /// When it was made.
+    pub inserted_at: Timestamp,
+}
+
+/// A key that was made just now.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IssuedRow {
+    /// The key's own id.
+    pub key_id: KeyId,
+    /// Whose it is.
+    #[serde(flatten)]
+    pub holder: HolderRow,
+}
+
+/// Keys that open nothing any more.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RevokedRow {
+    /// How many.
+    pub revoked: usize,
+}
+
+/// A page of the audit log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AuditRows {
+    /// The entries, oldest first.
+    pub entries: Vec<Entry>,
+    /// How far the log reaches.
+    pub head: Head,
 }
 
 /// A user in an organization, or no longer in it.
@@ -143,8 +185,16 @@ impl From<&User> for UserRow {
             name: user.profile.name.clone(),
             email: user.email.clone(),
             role: user.role.as_str().to_owned(),
+            disabled_at: user.disabled_at,
             inserted_at: user.inserted_at,
         }
+    }
+}
+
+impl From<DeletedAgent> for RemovedRow {
+    fn from(removed: DeletedAgent) -> Self {
+        let Profile { id, handle, name, .. } = removed.agent.profile;
+        Self { id, handle, name, executions: removed.executions }
     }
 }
 
@@ -171,6 +221,13 @@ impl From<&Organization> for OrganizationRow {
             members: organization.members.iter().map(HolderRow::from).collect(),
             inserted_at: organization.inserted_at,
         }
+    }
+}
+
+impl From<&Listed> for OrganizationLine {
+    fn from(organization: &Listed) -> Self {
+        let Listed { id, name, inserted_at } = organization;
+        Self { id: *id, name: name.clone(), inserted_at: *inserted_at }
     }
 }
 

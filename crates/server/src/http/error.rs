@@ -10,6 +10,7 @@ use hyper::StatusCode;
 use hyper::header::{HeaderValue, RETRY_AFTER};
 use serde_json::{Map, Value};
 
+use crate::service::admin::AdminError;
 use crate::service::agents::{DeleteAgentError, RegisterError};
 use crate::service::contacts::ContactError;
 use crate::service::control::ControlError;
@@ -363,6 +364,27 @@ impl From<DeleteAgentError> for ApiError {
             DeleteAgentError::NotFound => Self::not_found(),
             DeleteAgentError::HasHistory => Self::unprocessable("execution_history_exists", error.to_string()),
             DeleteAgentError::Store(cause) => cause.into(),
+        }
+    }
+}
+
+impl From<AdminError> for ApiError {
+    fn from(error: AdminError) -> Self {
+        let text = error.to_string();
+        match error {
+            AdminError::NotFound { .. } | AdminError::NotInOrganization { .. } => Self::not_found(),
+            AdminError::Handle { .. } | AdminError::HandleTaken(_) => Self::invalid_at("handle", text),
+            AdminError::Name(_) | AdminError::NameTaken { .. } | AdminError::OrganizationTaken(_) => {
+                Self::invalid_at("name", text)
+            }
+            AdminError::Description(_) => Self::invalid_at("description", text),
+            AdminError::HasOrganization { .. } => Self::unprocessable("has_organization", text),
+            AdminError::HasHistory(_) => Self::unprocessable("execution_history_exists", text),
+            AdminError::HasAgents(_) => Self::unprocessable("agents_exist", text),
+            AdminError::LastAdministrator(_) => Self::unprocessable("last_administrator", text),
+            AdminError::NoOwner => Self::unprocessable("no_owner", text),
+            AdminError::Randomness(why) => Self::internal(why),
+            AdminError::Store(cause) => cause.into(),
         }
     }
 }

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, patch, post, put};
 
-use crate::http::{ApiError, agent, files, human, middleware, system};
+use crate::http::{ApiError, admin, agent, files, human, middleware, system};
 use crate::socket;
 use crate::state::AppState;
 
@@ -79,6 +79,7 @@ pub fn router(app: AppState, more: Router<AppState>) -> Router {
     Router::new()
         .nest("/api/v1/agent", agent_api)
         .nest("/api/v1/me", human_api)
+        .nest("/api/v1/admin", admin::routes())
         .route("/api/version", get(system::version))
         .route("/api/v1/test", get(system::test))
         .merge(socket::upgrade::routes())

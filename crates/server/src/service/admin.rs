@@ -5,9 +5,11 @@ use bandstand_domain::identity::{Agent, Profile, User, UserRole, user_name};
 use bandstand_store::keys::KeyInfo;
 use bandstand_store::{Reader, StoreError, Writer, identities, keys};
 use bandstand_wire::ids::{IdentityId, IdentityKind, KeyId};
+use serde_json::json;
 
 use crate::secret::{ApiKey, KeyKind};
 use crate::service::agents::{DeleteAgentError, DeletedAgent, RegisterError, Registration};
+use crate::service::audit::Noting;
 use crate::state::Services;
 
 /// A user to be added.
@@ -93,6 +95,12 @@ pub enum AdminError {
         /// The organization's name.
         organization: String,
     },
+    /// Nobody could administer the server any more.
+    #[error("{0} is the last administrator; promote somebody else first")]
+    LastAdministrator(String),
+    /// The user has agents, and `force` was not given.
+    #[error("{0} has agents; add --force to remove them as well")]
+    HasAgents(String),
     /// There is no user yet.
     #[error("this server has no owner yet; start it once with `bandstand up`")]
     NoOwner,
@@ -169,7 +177,7 @@ impl Services {
             email: None,
             role: UserRole::Admin,
         };
-        self.add_user_with(owner, preset).await.map(Some)
+        self.add_user_with(owner, preset, self.noting("server.set_up")).await.map(Some)
     }
 
     /// Adds a user and makes its key, which is in the answer and nowhere else.
@@ -177,12 +185,18 @@ impl Services {
     /// # Errors
     /// [`AdminError`].
     pub async fn add_user(&self, new: NewUser) -> Result<(User, ApiKey), AdminError> {
-        self.add_user_with(new, None).await
+        self.add_user_with(new, None, self.noting("user.add")).await
     }
 
-    async fn add_user_with(&self, new: NewUser, preset: Option<ApiKey>) -> Result<(User, ApiKey), AdminError> {
+    async fn add_user_with(
+        &self,
+        new: NewUser,
+        preset: Option<ApiKey>,
+        noting: Noting,
+    ) -> Result<(User, ApiKey), AdminError> {
         let handle =
             handle::username(&new.handle).map_err(|why| AdminError::Handle { handle: new.handle.clone(), why })?;
+        let is_preset = preset.is_some();
         let api_key = match preset {
             Some(key) => key,
             None => ApiKey::generate(KeyKind::User, getrandom::fill).map_err(AdminError::Randomness)?,
@@ -202,6 +216,7 @@ impl Services {
             last_name,
             role: new.role,
             listed_in_directory: false,
+            disabled_at: None,
             inserted_at: now,
             updated_at: now,
         };
@@ -214,6 +229,9 @@ impl Services {
                         return Err(AdminError::HandleTaken(user.profile.handle));
                     }
                     keys::insert(tx, key_id, id, hash, &hint, now).await?;
+                    let details =
+                        json!({ "id": id, "role": user.role.as_str(), "key_id": key_id, "preset_key": is_preset });
+                    noting.note(tx, &user.profile.handle, details).await?;
                     Ok(user)
                 })
             })
@@ -255,7 +273,7 @@ impl Services {
             }
         };
         let registration = Registration { owner: owner.id, name: name.clone(), description, is_global: new.is_global };
-        self.register_agent(registration).await.map_err(|why| match why {
+        self.register_agent_noting(registration, Some(self.noting("agent.add"))).await.map_err(|why| match why {
             RegisterError::NameTaken => AdminError::NameTaken { owner: owner.handle, name },
             RegisterError::NoOwner => AdminError::NoOwner,
             RegisterError::Randomness(why) => AdminError::Randomness(why),
@@ -279,7 +297,8 @@ impl Services {
         let not_found = || AdminError::NotFound { what: "agent", name: who.to_owned() };
         let profile = self.find(who.to_owned()).await?.filter(|profile| profile.kind == IdentityKind::Agent);
         let profile = profile.ok_or_else(not_found)?;
-        self.delete_agent(None, profile.id, force).await.map_err(|why| match why {
+        let noting = Some(self.noting("agent.remove"));
+        self.delete_agent_noting(None, profile.id, force, noting).await.map_err(|why| match why {
             DeleteAgentError::NotFound => not_found(),
             DeleteAgentError::HasHistory => AdminError::HasHistory(profile.handle),
             DeleteAgentError::Store(why) => AdminError::Store(why),
@@ -291,28 +310,45 @@ impl Services {
     /// # Errors
     /// [`AdminError`].
     pub async fn rotate_key(&self, who: &str) -> Result<(Profile, ApiKey), AdminError> {
-        let profile = self.find(who.to_owned()).await?;
-        let profile = profile.ok_or_else(|| AdminError::NotFound { what: "user or agent", name: who.to_owned() })?;
+        self.make_key(who, true, self.noting("key.rotate")).await.map(|(profile, _, key)| (profile, key))
+    }
+
+    /// Gives a user or agent, named by id or handle, one more key.
+    ///
+    /// # Errors
+    /// [`AdminError`].
+    pub async fn issue_key(&self, who: &str) -> Result<(Profile, KeyId, ApiKey), AdminError> {
+        self.make_key(who, false, self.noting("key.issue")).await
+    }
+
+    async fn make_key(
+        &self,
+        who: &str,
+        revoke_others: bool,
+        noting: Noting,
+    ) -> Result<(Profile, KeyId, ApiKey), AdminError> {
+        let not_found = AdminError::NotFound { what: "user or agent", name: who.to_owned() };
+        let Some(profile) = self.find(who.to_owned()).await? else { return Err(not_found) };
         let kind = match profile.kind {
             IdentityKind::User => KeyKind::User,
             IdentityKind::Agent => KeyKind::Agent,
         };
         let api_key = ApiKey::generate(kind, getrandom::fill).map_err(AdminError::Randomness)?;
         let (id, key_id, now) = (profile.id, self.ids.key(), self.clock.now());
-        let (hash, hint, name) = (api_key.hash(), api_key.hint(), who.to_owned());
+        let (hash, hint, handle) = (api_key.hash(), api_key.hint(), profile.handle.clone());
         self.store
-            .write("rotate_key", move |tx: &mut Writer| {
+            .write("make_key", move |tx: &mut Writer| {
                 Box::pin(async move {
-                    keys::revoke_all(tx, id, now).await?;
-                    if keys::insert(tx, key_id, id, hash, &hint, now).await? {
-                        Ok(())
-                    } else {
-                        Err(AdminError::NotFound { what: "user or agent", name })
+                    let revoked = if revoke_others { keys::revoke_all(tx, id, now).await? } else { 0 };
+                    if !keys::insert(tx, key_id, id, hash, &hint, now).await? {
+                        return Err(not_found);
                     }
+                    noting.note(tx, handle, json!({ "id": id, "key_id": key_id, "revoked": revoked })).await?;
+                    Ok(())
                 })
             })
             .await?;
-        Ok((profile, api_key))
+        Ok((profile, key_id, api_key))
     }
 
     /// Revokes one key by its id, or all keys of a user or agent named by id or handle; how many.
@@ -321,22 +357,32 @@ impl Services {
     /// [`AdminError`]; a key that is revoked already counts as none.
     pub async fn revoke_key(&self, what: &str) -> Result<usize, AdminError> {
         let now = self.clock.now();
-        let not_found = || AdminError::NotFound { what: "key, user or agent", name: what.to_owned() };
+        let noting = self.noting("key.revoke");
+        let not_found = AdminError::NotFound { what: "key, user or agent", name: what.to_owned() };
         if let Some(profile) = self.find(what.to_owned()).await? {
-            let id = profile.id;
             return self
                 .store
-                .write("revoke_keys", move |tx| Box::pin(keys::revoke_all(tx, id, now)))
-                .await
-                .map_err(AdminError::Store);
+                .write("revoke_keys", move |tx| {
+                    Box::pin(async move {
+                        let revoked = keys::revoke_all(tx, profile.id, now).await?;
+                        noting.note(tx, profile.handle, json!({ "id": profile.id, "revoked": revoked })).await?;
+                        Ok(revoked)
+                    })
+                })
+                .await;
         }
-        let key: KeyId = what.trim().parse().map_err(|_| not_found())?;
-        let revoked: bool = self
-            .store
-            .write("revoke_key", move |tx| Box::pin(keys::revoke(tx, key, now)))
+        let Ok(key) = what.trim().parse::<KeyId>() else { return Err(not_found) };
+        self.store
+            .write("revoke_key", move |tx| {
+                Box::pin(async move {
+                    if !keys::revoke(tx, key, now).await? {
+                        return Err(not_found);
+                    }
+                    noting.note(tx, key.to_string(), json!({ "revoked": 1 })).await?;
+                    Ok(1)
+                })
+            })
             .await
-            .map_err(AdminError::Store)?;
-        if revoked { Ok(1) } else { Err(not_found()) }
     }
 
     /// All keys, oldest first: never the keys themselves.

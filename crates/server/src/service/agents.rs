@@ -3,11 +3,13 @@
 use bandstand_domain::handle;
 use bandstand_domain::identity::{Agent, Profile};
 use bandstand_store::participants::Leftover;
-use bandstand_store::{StoreError, Writer, contacts, executions, identities, keys, participants, rooms};
+use bandstand_store::{StoreError, Writer, audit, contacts, executions, identities, keys, participants, rooms};
 use bandstand_wire::ids::{IdentityId, IdentityKind};
 use bandstand_wire::time::Timestamp;
+use serde_json::json;
 
 use crate::secret::{ApiKey, KeyKind};
+use crate::service::audit::Noting;
 use crate::service::participants::{Gone, take_out};
 use crate::service::removals;
 use crate::state::Services;
@@ -74,6 +76,15 @@ impl Services {
     /// # Errors
     /// [`RegisterError`].
     pub async fn register_agent(&self, registration: Registration) -> Result<(Agent, ApiKey), RegisterError> {
+        self.register_agent_noting(registration, None).await
+    }
+
+    /// The same as an act of administration, if it is one.
+    pub(super) async fn register_agent_noting(
+        &self,
+        registration: Registration,
+        noting: Option<Noting>,
+    ) -> Result<(Agent, ApiKey), RegisterError> {
         let api_key = ApiKey::generate(KeyKind::Agent, getrandom::fill).map_err(RegisterError::Randomness)?;
         let (id, key_id, now) = (self.ids.identity(), self.ids.key(), self.clock.now());
         let (hash, hint) = (api_key.hash(), api_key.hint());
@@ -104,6 +115,10 @@ impl Services {
                         };
                         if identities::insert_agent(tx, &agent).await? {
                             keys::insert(tx, key_id, id, hash, &hint, now).await?;
+                            if let Some(noting) = noting {
+                                let details = json!({ "id": id, "is_global": agent.is_global, "key_id": key_id });
+                                noting.note(tx, &agent.profile.handle, details).await?;
+                            }
                             return Ok(agent);
                         }
                         if identities::agent_name_taken(tx, registration.owner, &registration.name).await? {
@@ -129,10 +144,33 @@ impl Services {
         id: IdentityId,
         force: bool,
     ) -> Result<DeletedAgent, DeleteAgentError> {
+        self.delete_agent_noting(owner, id, force, None).await
+    }
+
+    /// The same as an act of administration, if it is one.
+    pub(super) async fn delete_agent_noting(
+        &self,
+        owner: Option<IdentityId>,
+        id: IdentityId,
+        force: bool,
+        noting: Option<Noting>,
+    ) -> Result<DeletedAgent, DeleteAgentError> {
         let now = self.clock.now();
         let deleted = self
             .store
-            .write("delete_agent", move |tx| Box::pin(async move { delete_in(tx, owner, id, force, now).await }))
+            .write("delete_agent", move |tx| {
+                Box::pin(async move {
+                    if noting.is_some() {
+                        audit::lock(tx).await?;
+                    }
+                    let deleted: DeletedAgent = delete_in(tx, owner, id, force, now).await?;
+                    if let Some(noting) = noting {
+                        let details = json!({ "id": id, "forced": force, "executions": deleted.executions });
+                        noting.note(tx, &deleted.agent.profile.handle, details).await?;
+                    }
+                    Ok::<_, DeleteAgentError>(deleted)
+                })
+            })
             .await?;
         self.finish_deletion(id).await;
         Ok(deleted)

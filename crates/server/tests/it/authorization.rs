@@ -61,7 +61,14 @@ impl People {
             ("owner", olga.clone()),
             ("via_agent", vera),
         ];
-        let columns = [("agent", as_agent.to_vec()), ("user", as_user.to_vec())].into();
+        let as_admin = [
+            ("nobody", app.nobody()),
+            ("agent", members[0].clone()),
+            ("revoked", as_user[2].1.clone()),
+            ("user", mia.clone()),
+            ("administrator", olga.clone()),
+        ];
+        let columns = [("agent", as_agent.to_vec()), ("user", as_user.to_vec()), ("admin", as_admin.to_vec())].into();
         Self { olga, mia, adam, via, newcomer, peer, members, columns }
     }
 
@@ -155,7 +162,11 @@ async fn every_cell_of_the_table(app: TestApp) {
             let fill = |text: &str| {
                 places.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
             };
-            let base = if row.api == "agent" { "/api/v1/agent/" } else { "/api/v1/me/" };
+            let base = match row.api {
+                "agent" => "/api/v1/agent/",
+                "admin" => "/api/v1/admin/",
+                _ => "/api/v1/me/",
+            };
             let path = format!("{base}{}", fill(row.path));
             let url = format!("http://{}{path}", app.address);
             let mut request = app.http.request(row.method.clone(), url);

@@ -4,6 +4,7 @@
 
 mod support;
 
+mod administration;
 mod authorization;
 mod bulk_deletions;
 mod connections;

@@ -15,7 +15,7 @@ use super::postgres::{bring_up_to_date, check_durable, convert, describe};
 use crate::error::StoreError;
 use crate::migrate::Migration;
 
-const LOCK: &str = "SELECT pg_try_advisory_lock(4787018842174058836)";
+pub(super) const LOCK: &str = "SELECT pg_try_advisory_lock(4787018842174058836)";
 const UNLOCK: &str = "SELECT pg_advisory_unlock(4787018842174058836)";
 
 /// Who holds it. An advisory lock's number is stored in two halves.

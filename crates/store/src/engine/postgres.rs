@@ -30,7 +30,7 @@ use crate::value::{Param, Row, Value};
 
 /// Isolation is said aloud: a server's defaults may be others.
 const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+pub(crate) const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// How long an operation waits for a free connection, and for a new one to be made.
 const WAIT: Duration = Duration::from_secs(10);
@@ -45,6 +45,7 @@ const MIGRATION_LOCK: &str = "SELECT pg_advisory_lock(4787018842174058837)";
 const MIGRATION_UNLOCK: &str = "SELECT pg_advisory_unlock(4787018842174058837)";
 
 pub(crate) struct PostgresEngine {
+    url: String,
     shared: Arc<Shared>,
     owner: Owner,
     queue: u32,
@@ -93,7 +94,12 @@ impl PostgresEngine {
             slow: options.slow_operation,
             sink,
         };
-        Ok(Self { shared: Arc::new(shared), owner, queue })
+        Ok(Self { url: url.to_owned(), shared: Arc::new(shared), owner, queue })
+    }
+
+    /// The address of the database; it may hold a password.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
     pub(crate) async fn write<T, E, F>(&self, name: &'static str, work: F) -> Result<T, E>
@@ -298,6 +304,30 @@ fn discard(connection: Object) {
 }
 
 // --- Opening --------------------------------------------------------------------------------------------------------
+
+/// A connection apart from an open store's, without time limits: for what takes as long as the data is large.
+pub(crate) async fn lone(url: &str) -> Result<Object, StoreError> {
+    const UNLIMITED: &str = "SET statement_timeout = 0; SET lock_timeout = 0; \
+                             SET idle_in_transaction_session_timeout = 0; SET client_min_messages = warning";
+    let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    let pool = Pool::builder(Manager::from_config(configure(url)?, NoTls, manager)).max_size(1).build();
+    let pool = pool.map_err(|error| StoreError::Setup(error.to_string()))?;
+    let connection = pool.get().await.map_err(no_connection)?;
+    connection.batch_execute(UNLIMITED).await.map_err(|error| convert(&error))?;
+    Ok(connection)
+}
+
+/// Makes this connection the owner of the database until it ends, unless a server is.
+pub(crate) async fn own(connection: &Object) -> Result<(), StoreError> {
+    const DATABASE: &str = "SELECT current_database()::text";
+    let row = connection.query_one(super::owner::LOCK, &[]).await.map_err(|error| convert(&error))?;
+    if row.try_get(0).map_err(|error| convert(&error))? {
+        return check_durable(connection).await;
+    }
+    let row = connection.query_one(DATABASE, &[]).await.map_err(|error| convert(&error))?;
+    let database = row.try_get(0).map_err(|error| convert(&error))?;
+    Err(StoreError::DatabaseLocked { database, holder: "its owner holds the lock".to_owned() })
+}
 
 fn configure(url: &str) -> Result<Config, StoreError> {
     // The cause may quote the address, and with it the password; it names what is wrong well enough without.
@@ -506,7 +536,7 @@ pub(super) fn describe(error: &tokio_postgres::Error) -> String {
     }
 }
 
-pub(super) fn convert(error: &tokio_postgres::Error) -> StoreError {
+pub(crate) fn convert(error: &tokio_postgres::Error) -> StoreError {
     let text = describe(error);
     let Some(code) = error.code() else {
         // Not said by the server: a lost connection, or values that do not fit the statement.

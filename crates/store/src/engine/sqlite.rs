@@ -41,6 +41,7 @@ const READER_CACHE: u32 = 1024;
 const STACK: usize = 2 << 20;
 
 pub(crate) struct SqliteEngine {
+    path: PathBuf,
     shared: Arc<Shared>,
     /// Empty once the store was closed.
     threads: tokio::sync::Mutex<Vec<JoinHandle<()>>>,
@@ -92,7 +93,8 @@ impl SqliteEngine {
             checkpoint: Checkpoint::new(),
             slow: options.slow_operation,
         });
-        let mut engine = Self { shared: Arc::clone(&shared), threads: tokio::sync::Mutex::default() };
+        let mut engine =
+            Self { path: path.to_owned(), shared: Arc::clone(&shared), threads: tokio::sync::Mutex::default() };
         let threads = engine.threads.get_mut();
         for number in 0..options.readers.max(1) {
             let reader = Reader::new(Connection::Sqlite(connect(path, Access::Read, READER_CACHE)?));
@@ -118,6 +120,11 @@ impl SqliteEngine {
             }
         }
         Ok(engine)
+    }
+
+    /// The database file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(crate) async fn write<T, E, F>(&self, name: &'static str, work: F) -> Result<T, E>
@@ -454,6 +461,24 @@ fn connect(path: &Path, access: Access, cache_kib: u32) -> Result<rusqlite::Conn
     Ok(connection)
 }
 
+/// A connection that only reads, apart from an open store's.
+pub(crate) fn lone(path: &Path) -> Result<rusqlite::Connection, StoreError> {
+    connect(path, Access::Read, READER_CACHE)
+}
+
+/// A new database file that somebody else makes durable when it is whole: nothing of it is kept otherwise.
+pub(crate) fn new_file(path: &Path) -> Result<rusqlite::Connection, StoreError> {
+    let setup = |error: rusqlite::Error| StoreError::Setup(format!("{}: {}", path.display(), convert(error)));
+    let connection = rusqlite::Connection::open(path).map_err(setup)?;
+    connection
+        .execute_batch(&format!(
+            "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF;
+             PRAGMA temp_store = MEMORY; PRAGMA cache_size = -{WRITER_CACHE};"
+        ))
+        .map_err(setup)?;
+    Ok(connection)
+}
+
 /// Applies the migrations that are missing, each in one exclusive transaction.
 fn bring_up_to_date(
     connection: &mut rusqlite::Connection,
@@ -568,7 +593,7 @@ fn value(found: ValueRef<'_>) -> Result<Value, StoreError> {
 
 /// What SQLite's error means to us. **Does not return after a failed fsync**: nobody knows then what is on the disk, and
 /// a second fsync would report success for pages that were thrown away. Only a new start can find out.
-pub(super) fn convert(error: rusqlite::Error) -> StoreError {
+pub(crate) fn convert(error: rusqlite::Error) -> StoreError {
     let (code, text) = match &error {
         rusqlite::Error::SqliteFailure(code, _) | rusqlite::Error::SqlInputError { error: code, .. } => {
             (*code, error.to_string())

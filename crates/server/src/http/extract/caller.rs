@@ -17,7 +17,7 @@ pub(crate) struct CallerAgent(pub(crate) Caller);
 /// The calling user.
 pub(crate) struct CallerUser(pub(crate) Caller);
 
-async fn caller(parts: &Parts, app: &AppState) -> Result<Caller, ApiError> {
+pub(crate) async fn caller(parts: &Parts, app: &AppState) -> Result<Caller, ApiError> {
     let key = parts.headers.get(HEADER).and_then(|value| value.to_str().ok()).ok_or_else(ApiError::unauthorized)?;
     app.auth.authenticate(key).await?.ok_or_else(ApiError::unauthorized)
 }

@@ -1,0 +1,114 @@
+//! `/api/v1/admin`: what an administrator does from anywhere. Whoever is none gets 404 for all of it. Users, agents and
+//! organizations are named in paths by their id, or by handle or name, percent-encoded.
+
+mod agents;
+mod audit;
+mod keys;
+mod organizations;
+mod users;
+
+use axum::Router;
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::response::Response;
+use axum::routing::{get, post, put};
+use bandstand_domain::audit::Door;
+use bandstand_domain::identity::UserRole;
+use bandstand_wire::ids::IdentityKind;
+use bandstand_wire::rest::Page;
+use hyper::http::request::Parts;
+use serde::Serialize;
+
+use crate::http::extract::caller::caller;
+use crate::http::extract::page::{DualPage, MAX};
+use crate::http::extract::query::Query;
+use crate::http::{ApiError, reply};
+use crate::service::audit::Actor;
+use crate::state::{AppState, Services};
+
+/// Every route.
+pub(super) fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/users", get(users::list).post(users::create))
+        .route("/users/{who}", get(users::show).delete(users::delete))
+        .route("/users/{who}/promote", post(users::promote))
+        .route("/users/{who}/demote", post(users::demote))
+        .route("/users/{who}/disable", post(users::disable))
+        .route("/users/{who}/enable", post(users::enable))
+        .route("/organizations", get(organizations::list).post(organizations::create))
+        .route("/organizations/{organization}/members", get(organizations::members))
+        .route("/organizations/{organization}/members/{who}", put(organizations::add).delete(organizations::remove))
+        .route("/agents", get(agents::list).post(agents::create))
+        .route("/agents/{who}", get(agents::show).patch(agents::update).delete(agents::delete))
+        .route("/keys", get(keys::list).post(keys::issue))
+        .route("/keys/{what}/rotate", post(keys::rotate))
+        .route("/keys/{what}", axum::routing::delete(keys::revoke))
+        .route("/audit", get(audit::list))
+}
+
+/// The use cases on behalf of the calling administrator. Nobody else learns what there is: 404.
+pub(crate) struct Administrator(pub(crate) Services);
+
+impl FromRequestParts<AppState> for Administrator {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
+        let caller = caller(parts, app).await?;
+        if caller.kind != IdentityKind::User {
+            return Err(ApiError::not_found());
+        }
+        let user = app.user(caller.identity).await?.filter(|user| user.role == UserRole::Admin);
+        let profile = user.ok_or_else(ApiError::not_found)?.profile;
+        let actor = Actor { id: Some(profile.id), name: profile.handle, door: Door::Api };
+        Ok(Self(app.services.acting_as(actor)))
+    }
+}
+
+/// The parts of the path that name somebody or something, in order.
+pub(crate) struct PathNames<const N: usize>(pub(crate) [String; N]);
+
+impl<S: Send + Sync, const N: usize> FromRequestParts<S> for PathNames<N> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let params = RawPathParams::from_request_parts(parts, state).await.map_err(|_| ApiError::not_found())?;
+        let names: Vec<String> = params.iter().map(|(_, text)| text.to_owned()).collect();
+        names.try_into().map(Self).map_err(|_| ApiError::not_found())
+    }
+}
+
+/// What every list takes.
+const PAGING: [&str; 2] = ["cursor", "limit"];
+
+/// A list by cursor, whose position is a key.
+struct List {
+    page: DualPage<i64>,
+    name: String,
+}
+
+impl List {
+    /// Reads the paging parameters and ends the reading of the query.
+    fn read(mut query: Query<'_>, name: String) -> Result<Self, ApiError> {
+        let page = DualPage::read(&mut query, MAX, &name)?;
+        query.finish()?;
+        Ok(Self { page, name })
+    }
+
+    fn after(&self) -> i64 {
+        self.page.after().copied().unwrap_or_default()
+    }
+
+    /// Rows to ask for.
+    fn fetch(&self) -> i64 {
+        self.page.fetch()
+    }
+
+    fn reply<T, R>(&self, mut rows: Vec<(T, i64)>) -> Result<Response, ApiError>
+    where
+        R: for<'t> From<&'t T> + Serialize,
+    {
+        let mut metadata = self.page.close(&mut rows, 0, &self.name, |(_, key)| *key)?;
+        // These lists are paged by cursor only, and count nothing.
+        metadata.offset = None;
+        Ok(reply::page(&Page { data: rows.iter().map(|(one, _)| R::from(one)).collect(), metadata }))
+    }
+}

@@ -1,0 +1,58 @@
+//! `/admin/keys`: never a key itself, but for the one that was just made.
+
+use axum::extract::RawQuery;
+use axum::response::Response;
+use bandstand_wire::ids::IdentityId;
+
+use super::{Administrator, List, PathNames};
+use crate::admin::{HolderRow, IssuedRow, KeyRow, RevokedRow, WithKey};
+use crate::http::extract::body::{JsonBody, Object, Problems};
+use crate::http::extract::query::{NoQuery, Query};
+use crate::http::{ApiError, reply};
+
+/// `GET ?holder_id=`: keys by their first characters, oldest first.
+pub(super) async fn list(
+    Administrator(services): Administrator,
+    RawQuery(raw): RawQuery,
+) -> Result<Response, ApiError> {
+    let mut query = Query::new(raw.as_deref(), &["cursor", "limit", "holder_id"]);
+    let holder = query.uuid("holder_id").map(IdentityId);
+    let list = List::read(query, format!("admin keys {holder:?}"))?;
+    list.reply::<_, KeyRow>(services.keys_after(holder, list.after(), list.fetch()).await?)
+}
+
+/// `POST`: gives a user or an agent, named by id or handle, one more key.
+pub(super) async fn issue(
+    Administrator(services): Administrator,
+    _: NoQuery,
+    JsonBody(body): JsonBody,
+) -> Result<Response, ApiError> {
+    let mut problems = Problems::default();
+    let root = Object::root(&body, &mut problems);
+    root.only(&["key"], &mut problems);
+    let key = root.object("key", &mut problems);
+    key.only(&["holder"], &mut problems);
+    let holder = key.text("holder", &mut problems);
+    problems.finish()?;
+    let (holder, key_id, api_key) = services.issue_key(&holder).await?;
+    Ok(reply::created(WithKey::new(IssuedRow { key_id, holder: HolderRow::from(&holder) }, &api_key)))
+}
+
+/// `POST …/{who}/rotate`: a new key for a user or an agent; the old ones stop working.
+pub(super) async fn rotate(
+    Administrator(services): Administrator,
+    PathNames([who]): PathNames<1>,
+    _: NoQuery,
+) -> Result<Response, ApiError> {
+    let (holder, api_key) = services.rotate_key(&who).await?;
+    Ok(reply::ok(WithKey::new(HolderRow::from(&holder), &api_key)))
+}
+
+/// `DELETE …/{what}`: one key by its id, or all of a user or an agent.
+pub(super) async fn revoke(
+    Administrator(services): Administrator,
+    PathNames([what]): PathNames<1>,
+    _: NoQuery,
+) -> Result<Response, ApiError> {
+    Ok(reply::ok(RevokedRow { revoked: services.revoke_key(&what).await? }))
+}
