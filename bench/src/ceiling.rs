@@ -166,6 +166,7 @@ async fn insert_owner(tx: &mut Writer, id: IdentityId) -> Result<(), StoreError>
         last_name: String::new(),
         role: UserRole::Admin,
         listed_in_directory: false,
+        disabled_at: None,
         inserted_at: now(),
         updated_at: now(),
     };
