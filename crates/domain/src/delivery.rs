@@ -199,6 +199,8 @@ pub enum Mark {
     Processing,
     /// Work is done.
     Processed,
+    /// Work is done, as there was none: the agent says that the message is not for it, and perhaps why.
+    Declined(Option<String>),
     /// Work failed, with the reason.
     Failed(String),
 }
@@ -208,7 +210,7 @@ impl Mark {
     pub fn state(&self) -> DeliveryState {
         match self {
             Self::Processing => DeliveryState::Processing,
-            Self::Processed => DeliveryState::Processed,
+            Self::Processed | Self::Declined(_) => DeliveryState::Processed,
             Self::Failed(_) => DeliveryState::Failed,
         }
     }
@@ -247,7 +249,9 @@ pub fn step(mark: &Mark, last: Option<(i64, AttemptState)>) -> Result<Step, NoAt
     let running = last.filter(|(_, state)| *state == AttemptState::Processing).map(|(number, _)| number);
     match mark {
         Mark::Processing => Ok(Step::Begin { number: last.map_or(0, |(n, _)| n) + 1, supersedes: running }),
-        Mark::Processed | Mark::Failed(_) => running.map(|number| Step::End { number }).ok_or(NoAttempt),
+        Mark::Processed | Mark::Declined(_) | Mark::Failed(_) => {
+            running.map(|number| Step::End { number }).ok_or(NoAttempt)
+        }
     }
 }
 
@@ -278,7 +282,12 @@ mod tests {
     }
 
     fn marks() -> impl Strategy<Value = Vec<Mark>> {
-        let mark = prop_oneof![Just(Mark::Processing), Just(Mark::Processed), Just(Mark::Failed("f".into()))];
+        let mark = prop_oneof![
+            Just(Mark::Processing),
+            Just(Mark::Processed),
+            Just(Mark::Declined(None)),
+            Just(Mark::Failed("f".into())),
+        ];
         proptest::collection::vec(mark, 0..40)
     }
 
@@ -300,7 +309,7 @@ mod tests {
                     Ok(Step::End { number }) => {
                         prop_assert_eq!(attempts[number as usize - 1], AttemptState::Processing);
                         attempts[number as usize - 1] =
-                            if *mark == Mark::Processed { AttemptState::Success } else { AttemptState::Failed };
+                            if matches!(mark, Mark::Failed(_)) { AttemptState::Failed } else { AttemptState::Success };
                     }
                     Err(NoAttempt) => prop_assert!(attempts.last() != Some(&AttemptState::Processing)),
                 }

@@ -13,6 +13,7 @@ pub mod execution;
 pub mod file;
 pub mod handle;
 pub mod identity;
+pub mod ledger;
 pub mod membership;
 pub mod memory;
 pub mod mention;

@@ -2,6 +2,7 @@
 
 mod admin;
 mod agent;
+mod deliveries;
 mod error;
 mod extract;
 mod files;

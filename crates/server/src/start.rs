@@ -19,6 +19,7 @@ use crate::service::bulk_deletions::{self, BulkDeletionsWaker};
 use crate::service::delivered::DeliveredMarks;
 use crate::service::files::{self, FileOptions, FilePlaceError, FileStore};
 use crate::service::removals::{self, RemovalsWaker};
+use crate::service::sightings::{self, Sightings};
 use crate::settings::Limits;
 use crate::socket::hub::Hub;
 use crate::state::{AppState, Services};
@@ -93,6 +94,7 @@ pub async fn services_only(options: AppOptions) -> Result<Services, StartError> 
     // What a removal leaves to be done is in the database: the next server goes on with it.
     Ok(Services {
         store,
+        sightings: Sightings::new(Arc::clone(&clock)),
         clock,
         ids,
         limits: Arc::new(limits),
@@ -127,17 +129,20 @@ impl App {
             removals: RemovalsWaker::default(),
             bulk_deletions: BulkDeletionsWaker::default(),
             actor: Arc::new(Actor::local(Door::Start)),
+            sightings: hub.sightings().clone(),
         };
+        let run = sightings::begin(&services).await?;
         let jobs_stop = CancellationToken::new();
         let (delivered, marks) = DeliveredMarks::start(services.clone(), jobs_stop.clone());
         let removals = removals::start(services.clone(), jobs_stop.clone());
         let bulk = bulk_deletions::start(services.clone(), jobs_stop.clone());
         let expiry = files::start(services.clone(), jobs_stop.clone());
+        let seen = sightings::start(services.clone(), run, jobs_stop.clone());
         Ok(Self {
             state: AppState { services, hub, auth, delivered },
             draining: Draining::default(),
             jobs_stop,
-            jobs: Mutex::new(vec![bulk, marks, expiry, removals]),
+            jobs: Mutex::new(vec![bulk, marks, expiry, removals, seen]),
         })
     }
 

@@ -12,6 +12,7 @@ use crate::service::bulk_deletions::BulkDeletionsWaker;
 use crate::service::delivered::DeliveredMarks;
 use crate::service::files::FileStore;
 use crate::service::removals::RemovalsWaker;
+use crate::service::sightings::Sightings;
 use crate::settings::Limits;
 use crate::socket::hub::Hub;
 
@@ -34,6 +35,8 @@ pub struct Services {
     pub bulk_deletions: BulkDeletionsWaker,
     /// On whose behalf administrative acts are done.
     pub actor: Arc<Actor>,
+    /// What this server sees of agents.
+    pub sightings: Sightings,
 }
 
 /// The running server's parts.

@@ -61,14 +61,15 @@ pub async fn standing(tx: &mut Reader, place: Place) -> Result<Option<Standing>,
     }))
 }
 
-/// Opens attempt `number`, ending the one in `supersedes`. `before` is how the delivery stood; a member that is no
-/// recipient gets its row here.
+/// Opens attempt `number` at the room's sequence `now`, ending the one in `supersedes`. `before` is how the delivery
+/// stood; a member that is no recipient gets its row here.
 pub async fn begin(
     tx: &mut Writer,
     place: Place,
     before: Option<Standing>,
     number: i64,
     supersedes: Option<i64>,
+    now: i64,
     at: Timestamp,
 ) -> Result<(), StoreError> {
     const CREATE: &str = "INSERT INTO deliveries (room_key, sequence, member_key, recipient, state, stored_at, \
@@ -76,8 +77,9 @@ pub async fn begin(
     const UPDATE: &str = "UPDATE deliveries SET state = 2, attempts = ?5, finished_at = NULL, reason = NULL, \
                           picked_up_at = COALESCE(picked_up_at, ?4) \
                           WHERE room_key = ?1 AND sequence = ?2 AND member_key = ?3";
-    const ATTEMPT: &str = "INSERT INTO attempts (room_key, sequence, member_key, number, state, started_at) \
-                           VALUES (?1, ?2, ?3, ?5, 0, ?4)";
+    const ATTEMPT: &str = "INSERT INTO attempts \
+                           (room_key, sequence, member_key, number, state, started_at, began_sequence) \
+                           VALUES (?1, ?2, ?3, ?5, 0, ?4, ?6)";
     let Place { room_key, sequence, member_key } = place;
     if let Some(old) = supersedes {
         close(tx, place, old, AttemptState::Failed, Some(SUPERSEDED), at).await?;
@@ -89,7 +91,7 @@ pub async fn begin(
         }
         Some(_) => tx.execute(UPDATE, params![room_key, sequence, member_key, at.as_micros(), number]).await?,
     };
-    tx.execute(ATTEMPT, params![room_key, sequence, member_key, at.as_micros(), number]).await?;
+    tx.execute(ATTEMPT, params![room_key, sequence, member_key, at.as_micros(), number, now]).await?;
     if let Some(before) = before.filter(|before| before.recipient) {
         participants::tally(tx, room_key, member_key, Some(before.state), DeliveryState::Processing).await?;
     }
@@ -120,6 +122,7 @@ pub async fn end(
     Ok(())
 }
 
+/// Ends an attempt, and notes whether its agent posted a text meanwhile.
 async fn close(
     tx: &mut Writer,
     place: Place,
@@ -128,11 +131,21 @@ async fn close(
     error: Option<&str>,
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    const SQL: &str = "UPDATE attempts SET state = ?5, completed_at = ?6, error = ?7 \
+    const SQL: &str = "UPDATE attempts SET state = ?5, completed_at = ?6, error = ?7, \
+                       replied = CASE WHEN began_sequence IS NULL THEN NULL \
+                       WHEN EXISTS (SELECT 1 FROM participants p WHERE p.room_key = ?1 AND p.member_key = ?3 \
+                       AND p.said_sequence > attempts.began_sequence) THEN 1 ELSE 0 END \
                        WHERE room_key = ?1 AND sequence = ?2 AND member_key = ?3 AND number = ?4";
     let values =
         params![place.room_key, place.sequence, place.member_key, number, state.code(), at.as_micros(), error,];
     tx.execute(SQL, values).await.map(drop)
+}
+
+/// Notes that the agent of attempt `number` said that the message is not for it, and perhaps why.
+pub async fn declined(tx: &mut Writer, place: Place, number: i64, reason: Option<&str>) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE attempts SET declined = 1, decline_reason = ?5 \
+                       WHERE room_key = ?1 AND sequence = ?2 AND member_key = ?3 AND number = ?4";
+    tx.execute(SQL, params![place.room_key, place.sequence, place.member_key, number, reason]).await.map(drop)
 }
 
 /// How a message reached an agent.

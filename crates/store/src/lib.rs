@@ -18,6 +18,7 @@ pub mod executions;
 pub mod files;
 pub mod identities;
 pub mod keys;
+pub mod ledger;
 mod lock;
 pub mod memories;
 pub mod messages;
@@ -27,6 +28,7 @@ pub mod participants;
 pub mod peers;
 pub mod rooms;
 pub mod search;
+pub mod sightings;
 mod store;
 pub mod tasks;
 #[cfg(feature = "testing")]

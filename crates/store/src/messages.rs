@@ -70,7 +70,8 @@ fn list_text<T: Serialize>(list: &[T]) -> Result<Cow<'static, str>, StoreError> 
     Ok(text.into())
 }
 
-fn read_list<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, StoreError> {
+/// Reads a list that is kept with its message.
+pub(crate) fn read_list<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, StoreError> {
     if text == "[]" {
         return Ok(Vec::new());
     }

@@ -341,13 +341,20 @@ pub async fn belongs_to(tx: &mut Reader, room_key: i64, user_key: i64) -> Result
         || tx.query_opt(AGENTS, params![room_key, user_key]).await?.is_some())
 }
 
-/// Ends somebody's participation: the row stays, with its open tallies moved to cancelled.
+/// Ends somebody's participation: the row stays, with its open tallies moved to cancelled, and the stay is remembered
+/// for when it comes back.
 pub async fn leave(tx: &mut Writer, room_key: i64, member_key: i64, at: Timestamp) -> Result<(), StoreError> {
+    const STAY: &str = "INSERT INTO stays (room_key, member_key, joined_sequence, left_sequence, left_at) \
+                        SELECT p.room_key, p.member_key, p.joined_sequence, r.sequence, ?3 \
+                        FROM participants p JOIN rooms r ON r.key = p.room_key \
+                        WHERE p.room_key = ?1 AND p.member_key = ?2 AND p.left_at IS NULL \
+                        ON CONFLICT (room_key, member_key, joined_sequence) DO NOTHING";
     const SQL: &str = "UPDATE participants SET left_at = ?3, \
                        stopped_sequence = NULL, stopped_at = NULL, stopped_by = NULL, \
                        cancelled = cancelled + stored + delivered + processing + failed, \
                        stored = 0, delivered = 0, processing = 0, failed = 0 \
                        WHERE room_key = ?1 AND member_key = ?2 AND left_at IS NULL";
+    tx.execute(STAY, params![room_key, member_key, at.as_micros()]).await?;
     tx.execute(SQL, params![room_key, member_key, at.as_micros()]).await.map(drop)
 }
 
@@ -372,10 +379,17 @@ pub async fn tally(
     tx.execute(SQL, &values).await.map(drop)
 }
 
-/// Counts a row that a member sent.
-pub async fn tally_sent(tx: &mut Writer, room_key: i64, member_key: i64) -> Result<(), StoreError> {
-    const SQL: &str = "UPDATE participants SET sent = sent + 1, worked = 1 WHERE room_key = ?1 AND member_key = ?2";
-    tx.execute(SQL, params![room_key, member_key]).await.map(drop)
+/// Counts a row that a member sent, which is a sign of life. `text` is its sequence if it is a text.
+pub async fn tally_sent(
+    tx: &mut Writer,
+    room_key: i64,
+    member_key: i64,
+    text: Option<i64>,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE participants SET sent = sent + 1, worked = 1, active_at = ?4, \
+                       said_sequence = COALESCE(?3, said_sequence) WHERE room_key = ?1 AND member_key = ?2";
+    tx.execute(SQL, params![room_key, member_key, text, at.as_micros()]).await.map(drop)
 }
 
 /// Notes that a member tried a message that was not sent to it, which no tally counts.

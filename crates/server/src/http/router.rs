@@ -4,7 +4,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, patch, post, put};
 
-use crate::http::{ApiError, admin, agent, files, human, middleware, system};
+use crate::http::{ApiError, admin, agent, deliveries, files, human, middleware, system};
 use crate::socket;
 use crate::state::AppState;
 
@@ -31,6 +31,7 @@ pub fn router(app: AppState, more: Router<AppState>) -> Router {
         .route("/chats/{chat_id}/messages/{id}/processing", post(agent::messages::processing))
         .route("/chats/{chat_id}/messages/{id}/processed", post(agent::messages::processed))
         .route("/chats/{chat_id}/messages/{id}/failed", post(agent::messages::failed))
+        .route("/chats/{chat_id}/messages/{id}/deliveries", get(deliveries::of_agent))
         .route("/chats/{chat_id}/events", post(agent::events::post))
         .route("/chats/{chat_id}/context", get(agent::context::list))
         .route("/chats/{chat_id}/activity", post(agent::activity::report))
@@ -74,6 +75,7 @@ pub fn router(app: AppState, more: Router<AppState>) -> Router {
         .route("/chats/{chat_id}/participants", get(human::participants::list).post(human::participants::add))
         .route("/chats/{chat_id}/participants/{id}", delete(human::participants::remove))
         .route("/chats/{chat_id}/messages", get(human::messages::list).post(human::messages::post))
+        .route("/chats/{chat_id}/messages/{id}/deliveries", get(deliveries::of_user))
         .route("/chats/{chat_id}/files", put(files::upload_by_user))
         .route("/chats/{chat_id}/files/{id}", get(files::download_by_user));
     Router::new()

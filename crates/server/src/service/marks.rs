@@ -66,15 +66,18 @@ impl Services {
                     let last = before.and_then(|before| before.last_attempt);
                     let number = match (delivery::step(&mark, last)?, before) {
                         (Step::Begin { number, supersedes }, before) => {
-                            deliveries::begin(tx, place, before, number, supersedes, now).await?;
+                            deliveries::begin(tx, place, before, number, supersedes, advanced.sequence, now).await?;
                             number
                         }
                         (Step::End { number }, Some(before)) => {
                             let failure = match &mark {
                                 Mark::Failed(error) => Some(error.as_str()),
-                                Mark::Processing | Mark::Processed => None,
+                                Mark::Processing | Mark::Processed | Mark::Declined(_) => None,
                             };
                             deliveries::end(tx, place, before, number, failure, now).await?;
+                            if let Mark::Declined(reason) = &mark {
+                                deliveries::declined(tx, place, number, reason.as_deref()).await?;
+                            }
                             number
                         }
                         (Step::End { .. }, None::<Standing>) => return Err(NoAttempt.into()),

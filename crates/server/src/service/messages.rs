@@ -215,7 +215,7 @@ impl Services {
                             deliveries::insert(tx, place, at).await?;
                         }
                     }
-                    count_sent(tx, &access).await?;
+                    count_sent(tx, &access, Some(advanced.sequence), at).await?;
                     describe_by(tx, &access, &content, at).await?;
                     tx.emit(Event::MessageCreated {
                         message: Message {
@@ -280,7 +280,7 @@ impl Services {
                         },
                     )
                     .await?;
-                    count_sent(tx, &access).await?;
+                    count_sent(tx, &access, None, at).await?;
                     tx.emit(Event::EventCreated {
                         message: Message {
                             id,
@@ -322,9 +322,9 @@ async fn attached(
 }
 
 /// An agent's context counts what it sent; people have no context.
-async fn count_sent(tx: &mut Writer, access: &Access) -> Result<(), StoreError> {
+async fn count_sent(tx: &mut Writer, access: &Access, text: Option<i64>, at: Timestamp) -> Result<(), StoreError> {
     match access.member.kind {
-        IdentityKind::Agent => participants::tally_sent(tx, access.room_key, access.member_key).await,
+        IdentityKind::Agent => participants::tally_sent(tx, access.room_key, access.member_key, text, at).await,
         IdentityKind::User => Ok(()),
     }
 }

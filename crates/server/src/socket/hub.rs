@@ -7,7 +7,7 @@ use std::time::Duration;
 use bandstand_domain::clock::Clock;
 use bandstand_domain::identity::Profile;
 use bandstand_store::{Commit, CommitSink};
-use bandstand_wire::ids::{IdentityId, KeyId, RoomId};
+use bandstand_wire::ids::{IdentityId, IdentityKind, KeyId, RoomId};
 use bandstand_wire::phoenix::{Ref, Topic, close_code};
 use bandstand_wire::push::{Supersede, WorkingAgent, event};
 use tokio::sync::{mpsc, oneshot};
@@ -26,6 +26,7 @@ use super::outbound::{Item, Outbound};
 use super::rooms::Rooms;
 use super::throttle::Throttle;
 use crate::auth::Caller;
+use crate::service::sightings::Sightings;
 use crate::settings::Limits;
 
 /// Why a connection is closed when the server stops.
@@ -46,6 +47,7 @@ pub(crate) struct Shared {
     pub(crate) rooms: Rooms,
     pub(crate) directory: Mutex<Directory>,
     throttle: Mutex<Throttle>,
+    sightings: Sightings,
     /// Whether any agent may be at work, so that an idle server need not look for reports that expire.
     working: AtomicBool,
     draining: AtomicBool,
@@ -84,6 +86,7 @@ impl Hub {
     pub fn new(limits: Arc<Limits>, clock: Arc<dyn Clock>) -> Self {
         let shared = Arc::new(Shared {
             limits,
+            sightings: Sightings::new(Arc::clone(&clock)),
             clock,
             rooms: Rooms::new(),
             directory: Mutex::default(),
@@ -98,6 +101,11 @@ impl Hub {
         Self { shared, notices }
     }
 
+    /// What is seen of agents here.
+    pub fn sightings(&self) -> &Sightings {
+        &self.shared.sightings
+    }
+
     /// Whether somebody has a live connection.
     pub fn is_online(&self, id: IdentityId) -> bool {
         locked(&self.shared.directory).is_online(id)
@@ -110,6 +118,7 @@ impl Hub {
 
     /// An agent says that it works in a room, or no longer does. A report that is not repeated expires.
     pub fn report_activity(&self, room: RoomId, agent: &Profile, working: bool, detail: Option<ActivityDetail>) {
+        self.shared.sightings.active(room, agent.id, working);
         let report = |state: &mut super::rooms::Room| {
             let changed = if working {
                 let expires = Instant::now() + self.shared.limits.activity_ttl;
@@ -193,7 +202,13 @@ impl Hub {
     pub(crate) fn register(&self, caller: Caller) -> (Arc<SocketHandle>, bool) {
         let outbound = Outbound::new(&self.shared.limits);
         let socket = Arc::new(SocketHandle { id: self.number(), caller, outbound });
-        let first = locked(&self.shared.directory).add(Arc::clone(&socket));
+        let mut directory = locked(&self.shared.directory);
+        let first = directory.add(Arc::clone(&socket));
+        if first && caller.kind == IdentityKind::Agent {
+            // While the directory is locked, so that of two connections that race the later is seen later.
+            self.shared.sightings.connected(caller.identity);
+        }
+        drop(directory);
         metrics::gauge!("socket_connections").increment(1);
         if self.is_draining() {
             // It may have come after the shutdown went through the list.
@@ -205,7 +220,12 @@ impl Hub {
     /// A connection ended; whether its identity went offline by it. Its room channels must be unsubscribed before.
     pub(crate) fn deregister(&self, socket: &SocketHandle) -> bool {
         metrics::gauge!("socket_connections").decrement(1);
-        locked(&self.shared.directory).remove(socket)
+        let mut directory = locked(&self.shared.directory);
+        let last = directory.remove(socket);
+        if last && socket.caller.kind == IdentityKind::Agent {
+            self.shared.sightings.gone(socket.caller.identity);
+        }
+        last
     }
 
     /// A new channel, not yet subscribed.
@@ -242,6 +262,7 @@ impl Hub {
         let agent = newer.socket.caller.identity;
         let older = locked(&self.shared.directory).take_over(newer, give_way)?;
         if let Some(Subscriber { socket, channel }) = older {
+            self.shared.sightings.superseded(agent);
             if let Some(payload) = audience::json(&Supersede::new(agent)) {
                 socket.outbound.push(Item::Push { channel, event: event::SUPERSEDE, payload, mark: None });
             }

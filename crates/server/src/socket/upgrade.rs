@@ -2,6 +2,8 @@
 //!
 //! The query string holds secrets: nothing here logs it.
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{WebSocket, WebSocketUpgrade};
@@ -117,7 +119,12 @@ async fn admit(state: &AppState, claim: Claim, wishes: &Wishes) -> Result<Welcom
     })?;
     let caller = caller.ok_or(Refusal::Forbidden)?;
     let on_conflict = wishes.on_conflict.ok_or(Refusal::InvalidOnConflict)?;
-    state.hub.admit(caller.key).map_err(Refusal::TooMany)?;
+    if let Err(seconds) = state.hub.admit(caller.key) {
+        if caller.kind == IdentityKind::Agent {
+            state.sightings.rate_limited(caller.identity, Duration::from_secs(seconds));
+        }
+        return Err(Refusal::TooMany(seconds));
+    }
     let gives_way = on_conflict == OnConflict::Reject;
     if gives_way && caller.kind == IdentityKind::Agent && state.hub.is_live(caller.identity) {
         return Err(Refusal::Conflict);

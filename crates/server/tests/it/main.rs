@@ -21,6 +21,7 @@ mod errors;
 mod executions;
 mod files;
 mod history;
+mod ledger;
 mod memories;
 mod memory_lists;
 mod memory_privacy;

@@ -6,6 +6,7 @@ mod contact_plans;
 mod control_plans;
 mod events;
 mod full_disk;
+mod ledger_plans;
 mod limits;
 mod memories;
 mod opening;

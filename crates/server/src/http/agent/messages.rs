@@ -12,7 +12,7 @@ use bandstand_wire::rest::message::{MessageSent, MessageStatusChange};
 use serde::Serialize;
 
 use crate::auth::Caller;
-use crate::http::extract::body::{JsonBody, Object, Problems};
+use crate::http::extract::body::{JsonBody, Object, OptionalJsonBody, Problems};
 use crate::http::extract::caller::CallerAgent;
 use crate::http::extract::page::{DUAL, DualPage};
 use crate::http::extract::path::PathIds;
@@ -131,14 +131,46 @@ pub(crate) async fn processing(
     mark(&app, caller, ids, Mark::Processing).await
 }
 
-/// `POST …/{id}/processed`: I am done with this.
+/// `POST …/{id}/processed`: I am done with this. With a body, which no Band client sends: it was not for me.
 pub(crate) async fn processed(
     State(app): State<AppState>,
     CallerAgent(caller): CallerAgent,
     _: NoQuery,
     PathIds(ids): PathIds<2>,
+    OptionalJsonBody(body): OptionalJsonBody,
 ) -> Result<Response, ApiError> {
-    mark(&app, caller, ids, Mark::Processed).await
+    let done = body.map_or(Ok(Mark::Processed), |body| finished(&body))?;
+    mark(&app, caller, ids, done).await
+}
+
+/// What the body of a `processed` mark says.
+fn finished(body: &serde_json::Value) -> Result<Mark, ApiError> {
+    let mut problems = Problems::default();
+    let root = Object::root(body, &mut problems);
+    root.only(&["outcome", "reason"], &mut problems);
+    let outcome = root.optional_text("outcome", &mut problems);
+    let reason = root.optional_text("reason", &mut problems);
+    match (outcome.as_deref(), &reason) {
+        (Some("declined"), _) | (None, None) => {}
+        (Some(_), _) => problems.add("/outcome", "must be declined"),
+        (None, Some(_)) => problems.add("/reason", "goes with the outcome declined only"),
+    }
+    if let Some(reason) = &reason {
+        check_words("/reason", reason, &mut problems);
+    }
+    problems.finish()?;
+    Ok(outcome.map_or(Mark::Processed, |_| Mark::Declined(reason)))
+}
+
+/// What an agent says of a message, for people to read.
+fn check_words(place: &str, text: &str, problems: &mut Problems) {
+    if text.trim().is_empty() {
+        problems.add(place, "can't be blank");
+    } else if text.contains('\0') {
+        problems.add(place, "must not contain the character NUL");
+    } else if text.chars().count() > content::EVENT_MAX_CHARACTERS {
+        problems.add(place, "should be at most 16384 character(s)");
+    }
 }
 
 /// `POST …/{id}/failed`: I could not do this.
@@ -154,13 +186,7 @@ pub(crate) async fn failed(
     root.only(&["error"], &mut problems);
     let error = root.text("error", &mut problems);
     if root.get("error").is_some_and(serde_json::Value::is_string) {
-        if error.trim().is_empty() {
-            problems.add("/error", "can't be blank");
-        } else if error.contains('\0') {
-            problems.add("/error", "must not contain the character NUL");
-        } else if error.chars().count() > content::EVENT_MAX_CHARACTERS {
-            problems.add("/error", "should be at most 16384 character(s)");
-        }
+        check_words("/error", &error, &mut problems);
     }
     problems.finish()?;
     mark(&app, caller, ids, Mark::Failed(error)).await

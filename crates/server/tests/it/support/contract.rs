@@ -16,7 +16,9 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
 });
 
 /// Routes of ours that the contract does not have. Their errors look like all others.
-const OWN: [(&str, &str); 5] = [
+const OWN: [(&str, &str); 7] = [
+    ("GET", "/api/v1/agent/chats/{chat_id}/messages/{id}/deliveries"),
+    ("GET", "/api/v1/me/chats/{chat_id}/messages/{id}/deliveries"),
     ("POST", "/api/v1/me/chats/{id}/archive"),
     ("POST", "/api/v1/me/chats/{id}/unarchive"),
     ("GET", "/api/v1/test"),
