@@ -104,7 +104,7 @@ async fn insert(
             };
             messages::insert(tx, &message).await?;
             deliveries::insert(tx, Place { room_key, sequence, member_key: recipient }, at).await?;
-            participants::tally_sent(tx, room_key, sender_key).await?;
+            participants::tally_sent(tx, room_key, sender_key, Some(sequence), at).await?;
             Ok(())
         })
     });

@@ -206,7 +206,7 @@ impl Filling {
         messages::insert(tx, &message).await?;
         let place = Place { room_key, sequence, member_key: self.member_key };
         deliveries::insert(tx, place, at).await?;
-        participants::tally_sent(tx, room_key, self.sender_key).await?;
+        participants::tally_sent(tx, room_key, self.sender_key, Some(sequence), at).await?;
         if done {
             let stored = Standing { recipient: true, state: DeliveryState::Stored, last_attempt: None };
             work_off(tx, place, stored).await?;
@@ -217,7 +217,7 @@ impl Filling {
 
 /// One attempt, successful.
 async fn work_off(tx: &mut Writer, place: Place, before: Standing) -> Result<(), StoreError> {
-    deliveries::begin(tx, place, Some(before), 1, None, now()).await?;
+    deliveries::begin(tx, place, Some(before), 1, None, place.sequence, now()).await?;
     let working = Standing {
         recipient: true,
         state: DeliveryState::Processing,
