@@ -7,6 +7,7 @@ use std::fmt;
 
 use bandstand_wire::ids::IdentityId;
 use bandstand_wire::time::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -15,7 +16,8 @@ use sha2::{Digest, Sha256};
 const FORM: &str = "bandstand-audit-1";
 
 /// A SHA-256.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, JsonSchema)]
+#[schemars(with = "String")]
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
@@ -64,8 +66,9 @@ impl<'de> Deserialize<'de> for Hash {
 }
 
 /// Through what an administrator came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "AuditDoor")]
 pub enum Door {
     /// `/api/v1/admin`.
     Api,
@@ -119,7 +122,8 @@ pub struct Act {
 }
 
 /// A noted act.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "AuditEntry")]
 pub struct Entry {
     /// 1, 2, 3 … without a gap.
     pub sequence: i64,
@@ -223,7 +227,8 @@ pub enum Broken {
 }
 
 /// How far a log reaches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "AuditHead")]
 pub struct Head {
     /// The last entry's sequence; 0 for an empty log.
     pub sequence: i64,

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use axum::Router;
+use axum::extract::State;
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::response::Response;
 use bandstand_store::Store;
+
+use crate::http::{reply, system};
+use crate::state::AppState;
 
 /// A store that has not answered by then counts as unavailable.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
@@ -30,20 +31,15 @@ impl Draining {
     }
 }
 
-/// The two routes. They ask for no key and tell nothing of the data.
-pub fn routes<S: Clone + Send + Sync + 'static>(store: Store, draining: Draining) -> Router<S> {
-    Router::new()
-        .route("/healthz", get(|| async { reply(StatusCode::OK, "alive") }))
-        .route("/readyz", get(move || ready(store.clone(), draining.clone())))
+/// `GET /healthz`. Neither route asks for a key or tells anything of the data.
+pub(crate) async fn live() -> Response {
+    reply::json(StatusCode::OK, &system::Status { status: "alive" })
 }
 
-async fn ready(store: Store, draining: Draining) -> Response {
-    let (status, word) = readiness(&store, &draining).await;
-    reply(status, word)
-}
-
-fn reply(status: StatusCode, word: &str) -> Response {
-    (status, [(CONTENT_TYPE, "application/json")], format!("{{\"status\":\"{word}\"}}")).into_response()
+/// `GET /readyz`.
+pub(crate) async fn ready(State(app): State<AppState>) -> Response {
+    let (status, word) = readiness(&app.store, &app.draining).await;
+    reply::json(status, &system::Status { status: word })
 }
 
 /// Whether requests would be served now.

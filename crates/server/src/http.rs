@@ -2,18 +2,24 @@
 
 mod admin;
 mod agent;
+mod api_document;
 mod deliveries;
+mod docs_page;
 mod error;
 mod extract;
 mod files;
 mod human;
 mod memories;
 mod middleware;
-mod reply;
+mod operation;
+mod operations;
+mod parameter;
+pub(crate) mod reply;
 mod router;
-mod system;
+pub(crate) mod system;
 mod unread;
 
+pub use api_document::document as api_document;
 pub use error::ApiError;
 pub use middleware::RequestId;
 pub use router::router;

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Authenticator, Known};
-use crate::health::{self, Draining};
+use crate::health::Draining;
 use crate::http;
 use crate::service::audit::Actor;
 use crate::service::bulk_deletions::{self, BulkDeletionsWaker};
@@ -55,7 +55,6 @@ pub enum StartError {
 /// A server that is ready to serve.
 pub struct App {
     state: AppState,
-    draining: Draining,
     jobs_stop: CancellationToken,
     jobs: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -139,8 +138,7 @@ impl App {
         let expiry = files::start(services.clone(), jobs_stop.clone());
         let seen = sightings::start(services.clone(), run, jobs_stop.clone());
         Ok(Self {
-            state: AppState { services, hub, auth, delivered },
-            draining: Draining::default(),
+            state: AppState { services, hub, auth, delivered, draining: Draining::default() },
             jobs_stop,
             jobs: Mutex::new(vec![bulk, marks, expiry, removals, seen]),
         })
@@ -153,17 +151,17 @@ impl App {
 
     /// Whether it is going down.
     pub fn draining(&self) -> &Draining {
-        &self.draining
+        &self.state.draining
     }
 
     /// All routes: both APIs, the socket, `/healthz` and `/readyz`.
     pub fn router(&self) -> Router {
-        http::router(self.state.clone(), health::routes(self.state.store.clone(), self.draining.clone()))
+        http::router(self.state.clone())
     }
 
     /// From now on `/readyz` says no.
     pub fn begin_drain(&self) {
-        self.draining.begin();
+        self.state.draining.begin();
     }
 
     /// Closes all sockets with 1012.

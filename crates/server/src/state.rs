@@ -7,6 +7,7 @@ use bandstand_domain::clock::{Clock, IdSource};
 use bandstand_store::Store;
 
 use crate::auth::Authenticator;
+use crate::health::Draining;
 use crate::service::audit::Actor;
 use crate::service::bulk_deletions::BulkDeletionsWaker;
 use crate::service::delivered::DeliveredMarks;
@@ -50,6 +51,8 @@ pub struct AppState {
     pub auth: Authenticator,
     /// Batches the `delivered` marks of pushed messages.
     pub delivered: DeliveredMarks,
+    /// Whether it is going down.
+    pub draining: Draining,
 }
 
 impl Deref for AppState {

@@ -1,17 +1,18 @@
 //! The error envelope of every reply that is not a success, on both APIs and before a socket's upgrade.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// `{"error":{…}}`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorEnvelope {
     /// What went wrong.
     pub error: ErrorBody,
 }
 
 /// What went wrong: a code for programs, a message for people, the request's id for the operator.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorBody {
     /// Stable token, e.g. `not_found`. Clients compare it exactly.
     pub code: String,

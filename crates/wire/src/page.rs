@@ -1,9 +1,10 @@
 //! Paging metadata: offset pages, cursor pages, and endpoints that answer both at once.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Totals of an offset page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OffsetMetadata {
     /// The page, from 1.
     pub page: i64,
@@ -29,7 +30,7 @@ impl OffsetMetadata {
 }
 
 /// Metadata of an endpoint that pages by cursor, and also by offset for older clients.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DualMetadata {
     /// Whether rows follow this page.
     pub has_more: bool,
@@ -40,6 +41,24 @@ pub struct DualMetadata {
     /// Present in offset mode and on the first page.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub offset: Option<OffsetMetadata>,
+}
+
+/// Metadata of an endpoint that pages by cursor only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CursorMetadata {
+    /// Whether rows follow this page.
+    pub has_more: bool,
+    /// Rows a page.
+    pub limit: i64,
+    /// Where the next page starts; always present, `null` at the end.
+    pub next_cursor: Option<String>,
+}
+
+impl From<DualMetadata> for CursorMetadata {
+    fn from(metadata: DualMetadata) -> Self {
+        let DualMetadata { has_more, limit, next_cursor, offset: _ } = metadata;
+        Self { has_more, limit, next_cursor }
+    }
 }
 
 #[cfg(test)]

@@ -9,20 +9,25 @@ pub mod identity;
 pub mod memory;
 pub mod message;
 pub mod participant;
+pub mod request;
 pub mod room;
 pub mod task;
+pub mod words;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// `{"data": …}`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct Data<T> {
     /// The thing itself.
     pub data: T,
 }
 
 /// `{"data": …, "metadata": …}`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct Page<T, M> {
     /// The rows.
     pub data: Vec<T>,
@@ -31,7 +36,8 @@ pub struct Page<T, M> {
 }
 
 /// A page whose metadata also stands under its older name `meta`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct PageWithMeta<T, M> {
     /// The rows.
     pub data: Vec<T>,

@@ -7,6 +7,7 @@ use bandstand_store::keys::KeyInfo;
 use bandstand_store::organizations::Listed;
 use bandstand_wire::ids::{IdentityId, IdentityKind, KeyId, OrganizationId};
 use bandstand_wire::time::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::secret::ApiKey;
@@ -14,7 +15,8 @@ use crate::service::agents::DeletedAgent;
 use crate::service::organizations::Member;
 
 /// Somebody together with a fresh key.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "{T}WithKey")]
 pub struct WithKey<T> {
     /// Who.
     #[serde(flatten)]
@@ -36,7 +38,7 @@ impl<T: std::fmt::Debug> std::fmt::Debug for WithKey<T> {
 }
 
 /// A person in lists.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UserRow {
     /// Its id.
     pub id: IdentityId,
@@ -55,7 +57,7 @@ pub struct UserRow {
 }
 
 /// An agent in lists.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentRow {
     /// Its id.
     pub id: IdentityId,
@@ -76,7 +78,7 @@ pub struct AgentRow {
 }
 
 /// An organization in lists.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OrganizationRow {
     /// Its id.
     pub id: OrganizationId,
@@ -89,7 +91,7 @@ pub struct OrganizationRow {
 }
 
 /// An organization as pages show it; who is in it is a list of its own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OrganizationLine {
     /// Its id.
     pub id: OrganizationId,
@@ -100,7 +102,7 @@ pub struct OrganizationLine {
 }
 
 /// A key that was made just now.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IssuedRow {
     /// The key's own id.
     pub key_id: KeyId,
@@ -110,14 +112,14 @@ pub struct IssuedRow {
 }
 
 /// Keys that open nothing any more.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RevokedRow {
     /// How many.
     pub revoked: usize,
 }
 
 /// A page of the audit log.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditRows {
     /// The entries, oldest first.
     pub entries: Vec<Entry>,
@@ -126,7 +128,7 @@ pub struct AuditRows {
 }
 
 /// A user in an organization, or no longer in it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MembershipRow {
     /// The organization's id.
     pub organization_id: OrganizationId,
@@ -137,7 +139,7 @@ pub struct MembershipRow {
 }
 
 /// An agent that is gone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RemovedRow {
     /// Its id.
     pub id: IdentityId,
@@ -150,7 +152,7 @@ pub struct RemovedRow {
 }
 
 /// Whose key it is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HolderRow {
     /// Its id.
     pub id: IdentityId,
@@ -163,7 +165,7 @@ pub struct HolderRow {
 }
 
 /// A key in lists; the key itself is known to its holder alone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KeyRow {
     /// The key's own id.
     pub id: KeyId,

@@ -1,19 +1,18 @@
 //! `/api/v1/admin`: what an administrator does from anywhere. Whoever is none gets 404 for all of it. Users, agents and
 //! organizations are named in paths by their id, or by handle or name, percent-encoded.
 
-mod agents;
-mod audit;
-mod keys;
-mod organizations;
-mod users;
+pub(super) mod agents;
+pub(super) mod audit;
+pub(super) mod keys;
+pub(super) mod organizations;
+pub(super) mod users;
 
-use axum::Router;
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::response::Response;
-use axum::routing::{get, post, put};
 use bandstand_domain::audit::Door;
 use bandstand_domain::identity::UserRole;
 use bandstand_wire::ids::IdentityKind;
+use bandstand_wire::page::CursorMetadata;
 use bandstand_wire::rest::Page;
 use hyper::http::request::Parts;
 use serde::Serialize;
@@ -24,26 +23,6 @@ use crate::http::extract::query::Query;
 use crate::http::{ApiError, reply};
 use crate::service::audit::Actor;
 use crate::state::{AppState, Services};
-
-/// Every route.
-pub(super) fn routes() -> Router<AppState> {
-    Router::new()
-        .route("/users", get(users::list).post(users::create))
-        .route("/users/{who}", get(users::show).delete(users::delete))
-        .route("/users/{who}/promote", post(users::promote))
-        .route("/users/{who}/demote", post(users::demote))
-        .route("/users/{who}/disable", post(users::disable))
-        .route("/users/{who}/enable", post(users::enable))
-        .route("/organizations", get(organizations::list).post(organizations::create))
-        .route("/organizations/{organization}/members", get(organizations::members))
-        .route("/organizations/{organization}/members/{who}", put(organizations::add).delete(organizations::remove))
-        .route("/agents", get(agents::list).post(agents::create))
-        .route("/agents/{who}", get(agents::show).patch(agents::update).delete(agents::delete))
-        .route("/keys", get(keys::list).post(keys::issue))
-        .route("/keys/{what}/rotate", post(keys::rotate))
-        .route("/keys/{what}", axum::routing::delete(keys::revoke))
-        .route("/audit", get(audit::list))
-}
 
 /// The use cases on behalf of the calling administrator. Nobody else learns what there is: 404.
 pub(crate) struct Administrator(pub(crate) Services);
@@ -106,9 +85,8 @@ impl List {
     where
         R: for<'t> From<&'t T> + Serialize,
     {
-        let mut metadata = self.page.close(&mut rows, 0, &self.name, |(_, key)| *key)?;
         // These lists are paged by cursor only, and count nothing.
-        metadata.offset = None;
+        let metadata = CursorMetadata::from(self.page.close(&mut rows, 0, &self.name, |(_, key)| *key)?);
         Ok(reply::page(&Page { data: rows.iter().map(|(one, _)| R::from(one)).collect(), metadata }))
     }
 }

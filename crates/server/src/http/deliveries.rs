@@ -4,6 +4,7 @@ use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use bandstand_domain::handle;
 use bandstand_wire::ids::{IdentityId, MessageId, RoomId};
+use bandstand_wire::page::CursorMetadata;
 use bandstand_wire::rest::Page;
 
 use crate::auth::Caller;
@@ -47,9 +48,8 @@ async fn list(app: &AppState, caller: Caller, ids: [uuid::Uuid; 2], raw: Option<
         Some(asked) => vec![(app.message_delivery(caller, room, message, asked).await?, 0)],
         None => app.message_deliveries(caller, room, message, page.after().copied(), page.fetch()).await?,
     };
-    let mut metadata = page.close(&mut rows, 0, &list, |(_, key)| *key)?;
     // This list is paged by cursor only, and counts nothing.
-    metadata.offset = None;
+    let metadata = CursorMetadata::from(page.close(&mut rows, 0, &list, |(_, key)| *key)?);
     let data = rows.iter().map(|(accounted, _)| render::row(accounted)).collect();
     Ok(reply::page(&Page { data, metadata }))
 }

@@ -7,7 +7,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use hyper::StatusCode;
-use hyper::header::{CONNECTION, HeaderName, HeaderValue};
+use hyper::header::{ALLOW, CONNECTION, HeaderName, HeaderValue};
 use tokio::time::Instant;
 use tracing::Instrument;
 
@@ -51,7 +51,10 @@ pub(crate) async fn around(State(app): State<AppState>, mut request: Request, ne
         if let Some(cause) = error.cause() {
             tracing::error!(http.status = error.status().as_u16(), error.code = error.code(), cause, "request failed");
         }
+        let allow = response.headers_mut().remove(ALLOW);
         response = error.into_reply(&id);
+        // Which methods the path does take: a 405 must say.
+        response.headers_mut().extend(allow.map(|methods| (ALLOW, methods)));
     }
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(HEADER, value);

@@ -1,91 +1,18 @@
-//! Every route, in one table.
+//! The router: every operation of the table, and the socket.
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{delete, get, patch, post, put};
 
-use crate::http::{ApiError, admin, agent, deliveries, files, human, middleware, system};
+use crate::http::{ApiError, middleware, operations};
 use crate::socket;
 use crate::state::AppState;
 
-/// The whole public surface over a running server's parts; `more` are routes that belong to neither API.
-pub fn router(app: AppState, more: Router<AppState>) -> Router {
-    let agent_api = Router::new()
-        .route("/me", get(agent::me::show))
-        .route("/peers", get(agent::peers::list))
-        .route("/contacts", get(agent::contacts::list))
-        .route("/contacts/add", post(agent::contacts::add))
-        .route("/contacts/remove", post(agent::contacts::remove))
-        .route("/contacts/requests", get(agent::contacts::requests))
-        .route("/contacts/requests/respond", post(agent::contacts::respond))
-        .route("/memories", get(agent::memories::list).post(agent::memories::create))
-        .route("/memories/{id}", get(agent::memories::show))
-        .route("/memories/{id}/supersede", post(agent::memories::supersede))
-        .route("/memories/{id}/archive", post(agent::memories::archive))
-        .route("/chats", get(agent::rooms::list).post(agent::rooms::create))
-        .route("/chats/{chat_id}", get(agent::rooms::show).patch(agent::rooms::rename))
-        .route("/chats/{chat_id}/participants", get(agent::participants::list).post(agent::participants::add))
-        .route("/chats/{chat_id}/participants/{id}", delete(agent::participants::remove))
-        .route("/chats/{chat_id}/messages", get(agent::messages::list).post(agent::messages::post))
-        .route("/chats/{chat_id}/messages/next", get(agent::messages::next))
-        .route("/chats/{chat_id}/messages/{id}/processing", post(agent::messages::processing))
-        .route("/chats/{chat_id}/messages/{id}/processed", post(agent::messages::processed))
-        .route("/chats/{chat_id}/messages/{id}/failed", post(agent::messages::failed))
-        .route("/chats/{chat_id}/messages/{id}/deliveries", get(deliveries::of_agent))
-        .route("/chats/{chat_id}/events", post(agent::events::post))
-        .route("/chats/{chat_id}/context", get(agent::context::list))
-        .route("/chats/{chat_id}/activity", post(agent::activity::report))
-        .route("/chats/{chat_id}/tasks", get(agent::tasks::list).post(agent::tasks::create))
-        .route("/chats/{chat_id}/tasks/{id}", get(agent::tasks::show).post(agent::tasks::update))
-        .route("/chats/{chat_id}/tasks/{id}/history", get(agent::tasks::history))
-        .route("/chats/{chat_id}/board", get(agent::board::show).put(agent::board::set))
-        .route("/chats/{chat_id}/files", put(files::upload_by_agent))
-        .route("/chats/{chat_id}/files/{id}", get(files::download_by_agent));
-    let human_api = Router::new()
-        .route("/profile", get(human::profile::show).put(human::profile::update))
-        .route("/agents", get(human::agents::list))
-        .route("/agents/register", post(human::agents::register))
-        .route("/agents/bulk-delete", post(human::bulk_deletions::agents))
-        .route("/agents/{id}", delete(human::agents::delete))
-        .route("/agents/{id}/executions", get(human::control::executions))
-        .route("/agents/{id}/executions/{execution_id}/interrupt", post(human::control::interrupt))
-        .route("/bulk-deletions/{id}", get(human::bulk_deletions::show))
-        .route("/peers", get(human::peers::list))
-        .route("/contacts", get(human::contacts::list))
-        .route("/contacts/remove", post(human::contacts::remove))
-        .route("/contacts/resolve", post(human::contacts::resolve))
-        .route("/contacts/requests", get(human::contacts::received).post(human::contacts::create))
-        .route("/contacts/requests/sent", get(human::contacts::sent))
-        .route("/contacts/requests/{id}", delete(human::contacts::cancel))
-        .route("/contacts/requests/{id}/approve", post(human::contacts::approve))
-        .route("/contacts/requests/{id}/reject", post(human::contacts::reject))
-        .route("/memories", get(human::memories::list))
-        .route("/memories/{id}", get(human::memories::show).delete(human::memories::delete))
-        .route("/memories/{id}/supersede", post(human::memories::supersede))
-        .route("/memories/{id}/archive", post(human::memories::archive))
-        .route("/memories/{id}/restore", post(human::memories::restore))
-        .route("/chats", get(human::rooms::list).post(human::rooms::create))
-        .route("/chats/bulk-delete", post(human::bulk_deletions::rooms))
-        .route("/chats/{id}", get(human::rooms::show))
-        .route("/chats/{id}", patch(human::rooms::rename).delete(human::rooms::delete))
-        .route("/chats/{id}/archive", post(human::rooms::archive))
-        .route("/chats/{id}/unarchive", post(human::rooms::unarchive))
-        .route("/chats/{chat_id}/agents/stop", post(human::control::stop))
-        .route("/chats/{chat_id}/agents/play", post(human::control::play))
-        .route("/chats/{chat_id}/participants", get(human::participants::list).post(human::participants::add))
-        .route("/chats/{chat_id}/participants/{id}", delete(human::participants::remove))
-        .route("/chats/{chat_id}/messages", get(human::messages::list).post(human::messages::post))
-        .route("/chats/{chat_id}/messages/{id}/deliveries", get(deliveries::of_user))
-        .route("/chats/{chat_id}/files", put(files::upload_by_user))
-        .route("/chats/{chat_id}/files/{id}", get(files::download_by_user));
-    Router::new()
-        .nest("/api/v1/agent", agent_api)
-        .nest("/api/v1/me", human_api)
-        .nest("/api/v1/admin", admin::routes())
-        .route("/api/version", get(system::version))
-        .route("/api/v1/test", get(system::test))
+/// The whole public surface over a running server's parts.
+pub fn router(app: AppState) -> Router {
+    operations::all()
+        .into_iter()
+        .fold(Router::new(), |router, operation| router.route(operation.path, operation.route))
         .merge(socket::upgrade::routes())
-        .merge(more)
         .fallback(|| async { ApiError::not_found() })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(from_fn_with_state(app.clone(), middleware::around))

@@ -5,6 +5,8 @@
 mod support;
 
 mod administration;
+mod api_document;
+mod api_requests;
 mod authorization;
 mod bulk_deletions;
 mod connections;

@@ -1,18 +1,21 @@
 //! Jobs that delete many rooms or agents.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::ids::BulkDeletionId;
 use crate::time::Timestamp;
 
 /// A job, finished or not.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BulkDeletionJob {
     /// Which.
     pub id: BulkDeletionId,
     /// `chat` or `agent`.
+    #[schemars(with = "crate::rest::words::BulkResource")]
     pub resource_type: &'static str,
     /// `queued`, `processing`, `completed` or `failed`.
+    #[schemars(with = "crate::rest::words::BulkStatus")]
     pub status: &'static str,
     /// Whether agents are deleted even if they worked.
     pub force: bool,
@@ -35,11 +38,12 @@ pub struct BulkDeletionJob {
 }
 
 /// What became of one id.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BulkItem {
     /// The id as the request gave it.
     pub id: String,
     /// `pending`, `succeeded` or `failed`.
+    #[schemars(with = "crate::rest::words::BulkItemStatus")]
     pub status: &'static str,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,7 +51,7 @@ pub struct BulkItem {
 }
 
 /// Why an id was not deleted.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct BulkError {
     /// For programs.
     pub code: &'static str,

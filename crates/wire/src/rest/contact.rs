@@ -1,5 +1,6 @@
 //! Contacts and the requests to become one.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::ids::{ContactId, ContactRequestId, IdentityId, IdentityKind};
@@ -7,7 +8,7 @@ use crate::page::OffsetMetadata;
 use crate::time::Timestamp;
 
 /// A contact as an agent has it. `handle` and `online` are never null: band-client-rest 0.0.46 cannot parse that.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AgentContact {
     /// The record, not the identity.
     pub id: ContactId,
@@ -31,7 +32,7 @@ pub struct AgentContact {
 }
 
 /// A contact as a person has it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Contact {
     /// The record.
     pub id: ContactId,
@@ -52,7 +53,7 @@ pub struct Contact {
 }
 
 /// Who a person's contact is.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ContactUser {
     /// Who.
     pub id: IdentityId,
@@ -69,11 +70,12 @@ pub struct ContactUser {
 
 /// A request as people see it. Also the payload of `contact_request_received` for people, which is why a message that
 /// does not exist is left out rather than null.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ContactRequest {
     /// Which.
     pub id: ContactRequestId,
     /// `pending`, `approved`, …
+    #[schemars(with = "crate::rest::words::ContactRequestStatus")]
     pub status: &'static str,
     /// Who asked.
     pub requester_id: IdentityId,
@@ -97,7 +99,7 @@ pub struct ContactRequest {
 }
 
 /// One of the two of a request. No e-mail address: they are not contacts yet.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ContactParty {
     /// Who.
     pub id: IdentityId,
@@ -108,7 +110,7 @@ pub struct ContactParty {
 }
 
 /// A request that an agent received.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ReceivedContactRequest {
     /// Which.
     pub id: ContactRequestId,
@@ -125,11 +127,12 @@ pub struct ReceivedContactRequest {
 }
 
 /// A request that an agent sent.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SentContactRequest {
     /// Which.
     pub id: ContactRequestId,
     /// `pending`, `approved`, …
+    #[schemars(with = "crate::rest::words::ContactRequestStatus")]
     pub status: &'static str,
     /// Who was asked, without `@`; null when it was deleted.
     pub to_handle: Option<String>,
@@ -142,7 +145,7 @@ pub struct SentContactRequest {
 }
 
 /// An agent's requests: a page of each direction.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AgentContactRequests {
     /// The rows.
     pub data: RequestDirections,
@@ -151,7 +154,7 @@ pub struct AgentContactRequests {
 }
 
 /// A page of each direction.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RequestDirections {
     /// What others ask of the agent.
     pub received: Vec<ReceivedContactRequest>,
@@ -160,7 +163,7 @@ pub struct RequestDirections {
 }
 
 /// One page number for both directions, and totals for each.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ContactRequestsMetadata {
     /// The page, from 1.
     pub page: i64,
@@ -182,7 +185,7 @@ impl ContactRequestsMetadata {
 }
 
 /// How many there are in one direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DirectionTotals {
     /// Rows in all.
     pub total: i64,
@@ -191,23 +194,24 @@ pub struct DirectionTotals {
 }
 
 /// What became of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ContactRequestAction {
     /// Which.
     pub id: ContactRequestId,
     /// `pending` or `approved` after asking; `approved`, `rejected` or `cancelled` after an answer.
+    #[schemars(with = "crate::rest::words::ContactRequestStatus")]
     pub status: &'static str,
 }
 
 /// The answer to removing a contact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ContactRemoved {
     /// Always `removed`.
     pub status: &'static str,
 }
 
 /// Who has a handle. No id and no e-mail address, deliberately: anybody may ask about anybody.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ResolvedEntity {
     /// Person or program.
     #[serde(rename = "type")]

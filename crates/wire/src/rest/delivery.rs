@@ -1,5 +1,6 @@
 //! The delivery ledger: what became of a message for each participant, and why.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -7,7 +8,7 @@ use crate::ids::{IdentityId, IdentityKind, MessageId, RoomId};
 use crate::time::Timestamp;
 
 /// What became of a message for one participant.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MessageDelivery {
     /// Which message.
     pub message_id: MessageId,
@@ -19,8 +20,10 @@ pub struct MessageDelivery {
     pub is_recipient: bool,
     /// How far it came: `none`, `stored`, `pushed`, `served`, `picked_up`, `lapsed`, `processed`, `failed`, `cancelled`
     /// or `dead_lettered`.
+    #[schemars(with = "crate::rest::words::LedgerStage")]
     pub stage: &'static str,
     /// What that comes to: `done`, `working`, `waiting`, `failed`, `ended`, `not_sent` or `unknown`.
+    #[schemars(with = "crate::rest::words::LedgerVerdict")]
     pub verdict: &'static str,
     /// Why nothing happened; null where something did, or does.
     pub reason: Option<DeliveryReason>,
@@ -37,7 +40,7 @@ pub struct MessageDelivery {
 }
 
 /// For whom. Nobody of this id or handle, and somebody who was never in the room, look the same.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeliveryParticipant {
     /// Its id, as far as known.
     pub id: Option<Uuid>,
@@ -51,9 +54,10 @@ pub struct DeliveryParticipant {
 }
 
 /// A stage that was reached.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeliveryStage {
     /// Which.
+    #[schemars(with = "crate::rest::words::LedgerStage")]
     pub stage: &'static str,
     /// When.
     pub at: Timestamp,
@@ -64,7 +68,7 @@ pub struct DeliveryStage {
 }
 
 /// What an agent made of a message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeliveryOutcome {
     /// It said that the message is not for it.
     pub declined: bool,
@@ -75,10 +79,11 @@ pub struct DeliveryOutcome {
 }
 
 /// Why nothing happened.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DeliveryReason {
     /// One of a closed list: `not_mentioned`, `not_a_participant`, `never_connected`, `offline`, `not_taken`,
     /// `no_activity`, `stopped`, `superseded`, `rate_limited`, `expired`, `unknown`.
+    #[schemars(with = "crate::rest::words::LedgerReason")]
     pub code: &'static str,
     /// Since when it holds, where it has a beginning.
     pub since: Option<Timestamp>,
@@ -87,7 +92,7 @@ pub struct DeliveryReason {
 }
 
 /// What a reason rests on; a key that does not apply is left out.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct DeliveryEvidence {
     /// How else the message names it: `sender` or `reference`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,7 +166,7 @@ impl From<IdentityId> for DeliveryParticipant {
 }
 
 /// `delivery_updated`: all deliveries of a message, as they are now.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DeliveryUpdated {
     /// Which message.
     pub message_id: MessageId,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::ids::{IdentityId, IdentityKind};
@@ -9,7 +10,7 @@ use crate::page::DualMetadata;
 use crate::time::Timestamp;
 
 /// An agent as it sees itself.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AgentMe {
     /// Who.
     pub id: IdentityId,
@@ -32,7 +33,7 @@ pub struct AgentMe {
 }
 
 /// Somebody that the caller may recruit.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Peer {
     /// Who.
     pub id: IdentityId,
@@ -44,6 +45,7 @@ pub struct Peer {
     /// Its handle.
     pub handle: String,
     /// `registry` or `contact`.
+    #[schemars(with = "crate::rest::words::PeerSource")]
     pub source: &'static str,
     /// Whether it is a contact.
     pub is_contact: bool,
@@ -56,7 +58,7 @@ pub struct Peer {
 }
 
 /// A user as it sees itself.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct UserDetails {
     /// Who.
     pub id: IdentityId,
@@ -65,6 +67,7 @@ pub struct UserDetails {
     /// Username.
     pub handle: String,
     /// `user` or `admin`.
+    #[schemars(with = "crate::rest::words::UserRole")]
     pub role: &'static str,
     /// First name.
     pub first_name: String,
@@ -75,7 +78,7 @@ pub struct UserDetails {
 }
 
 /// An agent as its owner sees it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MyAgent {
     /// Who.
     pub id: IdentityId,
@@ -102,7 +105,7 @@ pub struct MyAgent {
 }
 
 /// Metadata of an owner's list of agents.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MyAgentsMetadata {
     /// Paging.
     #[serde(flatten)]
@@ -114,7 +117,7 @@ pub struct MyAgentsMetadata {
 }
 
 /// A filter of a list.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct FilterOption {
     /// The query parameter.
     pub param: &'static str,
@@ -126,7 +129,7 @@ pub struct FilterOption {
 }
 
 /// A sort order of a list.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct SortOption {
     /// The value of `sort`.
     pub param: &'static str,
@@ -135,7 +138,7 @@ pub struct SortOption {
 }
 
 /// A new agent and its key, shown this once.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AgentRegistration {
     /// The agent.
     pub agent: RegisteredAgent,
@@ -144,7 +147,7 @@ pub struct AgentRegistration {
 }
 
 /// A new agent.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RegisteredAgent {
     /// Who.
     pub id: IdentityId,
@@ -159,14 +162,14 @@ pub struct RegisteredAgent {
 }
 
 /// A key in clear.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AgentCredentials {
     /// `band_a_…`
     pub api_key: String,
 }
 
 /// The answer to deleting an agent.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DeletedAgent {
     /// Who it was.
     pub id: IdentityId,

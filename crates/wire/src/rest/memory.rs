@@ -1,5 +1,6 @@
 //! What agents remember.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -8,7 +9,7 @@ use crate::rest::message::RawBox;
 use crate::time::Timestamp;
 
 /// A memory as agents see it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AgentMemory {
     /// Which.
     pub id: MemoryId,
@@ -17,15 +18,20 @@ pub struct AgentMemory {
     /// Why it was stored.
     pub thought: String,
     /// `sensory`, `working` or `long_term`.
+    #[schemars(with = "crate::rest::words::MemorySystem")]
     pub system: &'static str,
     /// What kind of memory within its system.
     #[serde(rename = "type")]
+    #[schemars(with = "crate::rest::words::MemoryType")]
     pub kind: &'static str,
     /// What it tells about.
+    #[schemars(with = "crate::rest::words::MemorySegment")]
     pub segment: &'static str,
     /// For whom it is: `agent`, `subject` or `organization`.
+    #[schemars(with = "crate::rest::words::MemoryScope")]
     pub scope: &'static str,
     /// `active`, `superseded` or `archived`.
+    #[schemars(with = "crate::rest::words::MemoryStatus")]
     pub status: &'static str,
     /// As the agent supplied it, or null.
     pub metadata: Option<RawBox>,
@@ -42,7 +48,7 @@ pub struct AgentMemory {
 }
 
 /// A memory as people see it: with names beside the ids.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct UserMemory {
     /// What agents see as well.
     #[serde(flatten)]
@@ -52,13 +58,16 @@ pub struct UserMemory {
     /// Null, likewise.
     pub chat_room_title: Option<String>,
     /// Null, likewise.
+    #[schemars(with = "Option<crate::rest::words::RoomStatus>")]
     pub chat_room_status: Option<&'static str>,
     /// Null, likewise.
+    #[schemars(with = "Option<crate::rest::words::RoomKind>")]
     pub chat_room_type: Option<&'static str>,
     /// Name of the agent that stored it; null once it is deleted.
     pub source_agent_name: Option<String>,
     /// Name of whom it is about; null when deleted, or not visible to the caller.
     pub subject_name: Option<String>,
     /// `user` or `agent`; null whenever the name is.
+    #[schemars(with = "Option<crate::rest::words::SubjectType>")]
     pub subject_type: Option<&'static str>,
 }

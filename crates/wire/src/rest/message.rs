@@ -1,5 +1,6 @@
 //! Messages and events.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -7,13 +8,14 @@ use crate::ids::{FileId, IdentityId, IdentityKind, MessageId, RoomId};
 use crate::time::Timestamp;
 
 /// A row of a room's history.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ChatMessage {
     /// Which.
     pub id: MessageId,
     /// The text, mentions as `@[[uuid]]`.
     pub content: String,
     /// `text` or an event's type.
+    #[schemars(with = "crate::rest::words::MessageType")]
     pub message_type: &'static str,
     /// Who.
     pub sender_id: IdentityId,
@@ -36,7 +38,7 @@ pub struct ChatMessage {
 }
 
 /// A file of a room.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Attachment {
     /// Which.
     pub id: FileId,
@@ -55,12 +57,13 @@ pub struct Attachment {
 }
 
 /// JSON passed through as it was supplied.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
-pub struct RawBox(pub Box<RawValue>);
+#[schemars(inline)]
+pub struct RawBox(#[schemars(with = "serde_json::Map<String, serde_json::Value>")] pub Box<RawValue>);
 
 /// `metadata` of a row.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Metadata {
     /// Of a text message.
@@ -70,7 +73,7 @@ pub enum Metadata {
 }
 
 /// `metadata` of a text message.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct TextMetadata {
     /// Whom it mentions.
     pub mentions: Vec<MentionRef>,
@@ -81,8 +84,11 @@ pub struct TextMetadata {
 }
 
 /// A map from recipient to delivery, in the order of the rows.
-#[derive(Clone, Debug, Default)]
-pub struct Deliveries(pub Vec<(IdentityId, RecipientDelivery)>);
+#[derive(Clone, Debug, Default, JsonSchema)]
+#[schemars(inline)]
+pub struct Deliveries(
+    #[schemars(with = "std::collections::BTreeMap<String, RecipientDelivery>")] pub Vec<(IdentityId, RecipientDelivery)>,
+);
 
 impl Serialize for Deliveries {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -91,7 +97,7 @@ impl Serialize for Deliveries {
 }
 
 /// Somebody mentioned.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MentionRef {
     /// Who.
     pub id: IdentityId,
@@ -101,13 +107,15 @@ pub struct MentionRef {
     pub name: String,
     /// `reference` when it is named but not delivered to.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::rest::words::MentionKind>")]
     pub kind: Option<&'static str>,
 }
 
 /// What became of a message for one recipient.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RecipientDelivery {
     /// `delivered`, `processing`, `processed` or `failed`.
+    #[schemars(with = "crate::rest::words::DeliveryStatus")]
     pub status: &'static str,
     /// When it first reached the recipient.
     pub delivered_at: Option<Timestamp>,
@@ -120,11 +128,12 @@ pub struct RecipientDelivery {
 }
 
 /// One try.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DeliveryAttempt {
     /// From 1.
     pub attempt_number: i64,
     /// `processing`, `success` or `failed`.
+    #[schemars(with = "crate::rest::words::AttemptStatus")]
     pub status: &'static str,
     /// When it began.
     pub started_at: Timestamp,
@@ -135,7 +144,7 @@ pub struct DeliveryAttempt {
 }
 
 /// The receipt of a posted message.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MessageSent {
     /// The new message.
     pub id: MessageId,
@@ -146,7 +155,7 @@ pub struct MessageSent {
 }
 
 /// Somebody that a message went to.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MessageRecipient {
     /// Who.
     pub id: IdentityId,
@@ -157,25 +166,27 @@ pub struct MessageRecipient {
 }
 
 /// The answer to a mark.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MessageStatusChange {
     /// The message.
     pub id: MessageId,
     /// Always true.
     pub success: bool,
     /// `processing`, `processed` or `failed`.
+    #[schemars(with = "crate::rest::words::MarkStatus")]
     pub status: &'static str,
     /// The attempt that the mark opened or closed.
     pub attempt_number: i64,
 }
 
 /// The receipt of a posted event.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct EventCreated {
     /// The new row.
     pub id: MessageId,
     /// Always true.
     pub success: bool,
     /// Its type.
+    #[schemars(with = "crate::rest::words::EventType")]
     pub message_type: &'static str,
 }

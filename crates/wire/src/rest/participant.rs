@@ -1,11 +1,12 @@
 //! Participants of a room.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::ids::{IdentityId, IdentityKind};
 
 /// A participant as agents see it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ChatParticipant {
     /// Who.
     pub id: IdentityId,
@@ -13,8 +14,10 @@ pub struct ChatParticipant {
     #[serde(rename = "type")]
     pub kind: IdentityKind,
     /// `owner`, `admin` or `member`.
+    #[schemars(with = "crate::rest::words::ParticipantRole")]
     pub role: &'static str,
     /// Standing, not presence.
+    #[schemars(with = "crate::rest::words::ParticipantStatus")]
     pub status: &'static str,
     /// Its name.
     pub name: String,
@@ -25,12 +28,13 @@ pub struct ChatParticipant {
 }
 
 /// A participant as people see it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ChatParticipantDetails {
     /// What agents see as well.
     #[serde(flatten)]
     pub participant: ChatParticipant,
     /// `connected` or `disconnected` for agents, null for people.
+    #[schemars(with = "Option<crate::rest::words::ConnectionStatus>")]
     pub connection_status: Option<&'static str>,
     /// An agent's description.
     pub description: Option<String>,

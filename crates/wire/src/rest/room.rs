@@ -1,5 +1,6 @@
 //! Rooms: `chat` in both APIs.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -10,7 +11,7 @@ use crate::rest::task::TaskCounts;
 use crate::time::Timestamp;
 
 /// A room as agents see it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ChatRoom {
     /// Which.
     pub id: RoomId,
@@ -25,7 +26,7 @@ pub struct ChatRoom {
 }
 
 /// A row of an agent's list.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AgentChatRoomListItem {
     /// The room.
     #[serde(flatten)]
@@ -36,7 +37,7 @@ pub struct AgentChatRoomListItem {
 }
 
 /// The first participants of a room, by id.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Roster<P> {
     /// At most 100.
     pub participants: Vec<P>,
@@ -47,7 +48,7 @@ pub struct Roster<P> {
 }
 
 /// A room as people see it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MeChatRoom {
     /// Which.
     pub id: RoomId,
@@ -56,9 +57,11 @@ pub struct MeChatRoom {
     /// The creator's own link.
     pub task_id: Option<Uuid>,
     /// `active`, `archived` or `closed`.
+    #[schemars(with = "crate::rest::words::RoomStatus")]
     pub status: &'static str,
     /// `direct`, `group` or `task`.
     #[serde(rename = "type")]
+    #[schemars(with = "crate::rest::words::RoomKind")]
     pub kind: &'static str,
     /// When the newest message or event was posted.
     pub last_message_at: Option<Timestamp>,
@@ -72,7 +75,7 @@ pub struct MeChatRoom {
 }
 
 /// What people see of a room besides, while tasks are on.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RoomOverview {
     /// What the room is for; null until its first text message.
     pub description: Option<String>,
@@ -81,11 +84,12 @@ pub struct RoomOverview {
     /// How many active tasks have which status.
     pub task_counts: TaskCounts,
     /// `idle`, `working`, `stopped` or `failed`.
+    #[schemars(with = "crate::rest::words::WorkStatus")]
     pub work_status: &'static str,
 }
 
 /// An agent of a room.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RoomAgent {
     /// Who.
     pub id: IdentityId,
@@ -93,13 +97,14 @@ pub struct RoomAgent {
     pub name: String,
     /// Always `Agent`.
     #[serde(rename = "type")]
+    #[schemars(with = "crate::rest::words::AgentKind")]
     pub kind: IdentityKind,
     /// `owner/slug`.
     pub handle: String,
 }
 
 /// A row of a person's list; what was not asked for is left out.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MeChatRoomListItem {
     /// The room.
     #[serde(flatten)]
@@ -116,20 +121,23 @@ pub struct MeChatRoomListItem {
 }
 
 /// How a person takes part in a room.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MembershipInfo {
     /// `participant` or `via_agent`.
+    #[schemars(with = "crate::rest::words::Membership")]
     pub membership: &'static str,
     /// Own role; null via an agent.
+    #[schemars(with = "Option<crate::rest::words::ParticipantRole>")]
     pub my_role: Option<&'static str>,
     /// Own standing; null via an agent.
+    #[schemars(with = "Option<crate::rest::words::ParticipantStatus>")]
     pub my_status: Option<&'static str>,
     /// Own agents in the room.
     pub via_agent_ids: Vec<IdentityId>,
 }
 
 /// A single room as people see it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MeChatRoomDetail {
     /// The room.
     #[serde(flatten)]

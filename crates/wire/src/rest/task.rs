@@ -1,6 +1,7 @@
 //! The task board of a room: its tasks, their histories, and the room's goal. A push on `room_tasks` holds the same
 //! objects.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::ids::{IdentityId, IdentityKind, RoomId, TaskId};
@@ -8,7 +9,7 @@ use crate::rest::message::RawBox;
 use crate::time::Timestamp;
 
 /// Somebody who did something, as known then.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct TaskActor {
     /// Who.
     pub id: IdentityId,
@@ -22,11 +23,12 @@ pub struct TaskActor {
 }
 
 /// One participant's part in a task.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct TaskAssignment {
     /// Who.
     pub assignee: TaskActor,
     /// How far it is.
+    #[schemars(with = "crate::rest::words::TaskStatus")]
     pub status: &'static str,
     /// What it is doing right now; may be empty.
     pub active_form: String,
@@ -37,7 +39,7 @@ pub struct TaskAssignment {
 }
 
 /// A task.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Task {
     /// Which.
     pub id: TaskId,
@@ -50,8 +52,10 @@ pub struct Task {
     /// More of it; may be empty.
     pub detail: String,
     /// `active`, `cancelled`, `superseded` or `archived`.
+    #[schemars(with = "crate::rest::words::TaskState")]
     pub state: &'static str,
     /// How far it is, rolled up from its assignments.
+    #[schemars(with = "crate::rest::words::TaskStatus")]
     pub overall_status: &'static str,
     /// The task that replaces it.
     pub superseded_by_id: Option<TaskId>,
@@ -73,7 +77,7 @@ pub struct Task {
 }
 
 /// The newest rows of a history, shown within the thing itself.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ShownHistory {
     /// At most 100, oldest first.
     pub history: Vec<HistoryEvent>,
@@ -82,9 +86,10 @@ pub struct ShownHistory {
 }
 
 /// A row of the history of a task or a goal.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct HistoryEvent {
     /// What it tells.
+    #[schemars(with = "crate::rest::words::HistoryEventKind")]
     pub event: &'static str,
     /// Who did it.
     pub actor: TaskActor,
@@ -95,7 +100,7 @@ pub struct HistoryEvent {
 }
 
 /// A room's goal. All but the room is null until one is set.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Board {
     /// Which room.
     pub chat_room_id: RoomId,
@@ -117,7 +122,7 @@ pub struct Board {
 }
 
 /// How many active tasks of a room have which status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TaskCounts {
     /// Nobody has begun.
     pub pending: i64,

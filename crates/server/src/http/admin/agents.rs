@@ -13,7 +13,7 @@ use crate::http::{ApiError, reply};
 use crate::service::admin::NewAgent;
 
 /// `GET ?owner_id=&global=`: agents, oldest first.
-pub(super) async fn list(
+pub(crate) async fn list(
     Administrator(services): Administrator,
     RawQuery(raw): RawQuery,
 ) -> Result<Response, ApiError> {
@@ -26,7 +26,7 @@ pub(super) async fn list(
 }
 
 /// `POST`: registers an agent of any user; its key is in the answer and nowhere else.
-pub(super) async fn create(
+pub(crate) async fn create(
     Administrator(services): Administrator,
     _: NoQuery,
     JsonBody(body): JsonBody,
@@ -48,7 +48,7 @@ pub(super) async fn create(
 }
 
 /// `GET …/{who}`.
-pub(super) async fn show(
+pub(crate) async fn show(
     Administrator(services): Administrator,
     PathNames([who]): PathNames<1>,
     _: NoQuery,
@@ -57,7 +57,7 @@ pub(super) async fn show(
 }
 
 /// `PATCH …/{who}`: whether everybody, or its owner's organization, sees it.
-pub(super) async fn update(
+pub(crate) async fn update(
     Administrator(services): Administrator,
     PathNames([who]): PathNames<1>,
     _: NoQuery,
@@ -82,7 +82,7 @@ pub(super) async fn update(
 }
 
 /// `DELETE …/{who}?force=`: with `force`, even when it worked.
-pub(super) async fn delete(
+pub(crate) async fn delete(
     Administrator(services): Administrator,
     PathNames([who]): PathNames<1>,
     RawQuery(raw): RawQuery,

@@ -3,8 +3,9 @@
 use axum::extract::RawQuery;
 use axum::response::Response;
 use bandstand_domain::audit::{Entry, Head};
-use bandstand_wire::page::DualMetadata;
+use bandstand_wire::page::CursorMetadata;
 use bandstand_wire::rest::Page;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Administrator, List, PAGING};
@@ -12,21 +13,21 @@ use crate::http::extract::query::Query;
 use crate::http::{ApiError, reply};
 
 /// Where a page of the log stands, and how far the log reaches.
-#[derive(Serialize)]
-struct AuditMetadata {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct AuditMetadata {
     #[serde(flatten)]
-    page: DualMetadata,
+    page: CursorMetadata,
+    /// How far the log reaches.
     head: Head,
 }
 
 /// `GET`: the audit log, oldest entry first.
-pub(super) async fn list(
+pub(crate) async fn list(
     Administrator(services): Administrator,
     RawQuery(raw): RawQuery,
 ) -> Result<Response, ApiError> {
     let list = List::read(Query::new(raw.as_deref(), &PAGING), "admin audit".to_owned())?;
     let mut log = services.audit_log(list.after(), list.fetch()).await?;
-    let mut page = list.page.close(&mut log.entries, 0, &list.name, |entry: &Entry| entry.sequence)?;
-    page.offset = None;
+    let page = list.page.close(&mut log.entries, 0, &list.name, |entry: &Entry| entry.sequence)?.into();
     Ok(reply::page(&Page { data: log.entries, metadata: AuditMetadata { page, head: log.head } }))
 }

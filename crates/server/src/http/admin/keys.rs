@@ -11,7 +11,7 @@ use crate::http::extract::query::{NoQuery, Query};
 use crate::http::{ApiError, reply};
 
 /// `GET ?holder_id=`: keys by their first characters, oldest first.
-pub(super) async fn list(
+pub(crate) async fn list(
     Administrator(services): Administrator,
     RawQuery(raw): RawQuery,
 ) -> Result<Response, ApiError> {
@@ -22,7 +22,7 @@ pub(super) async fn list(
 }
 
 /// `POST`: gives a user or an agent, named by id or handle, one more key.
-pub(super) async fn issue(
+pub(crate) async fn issue(
     Administrator(services): Administrator,
     _: NoQuery,
     JsonBody(body): JsonBody,
@@ -39,7 +39,7 @@ pub(super) async fn issue(
 }
 
 /// `POST …/{who}/rotate`: a new key for a user or an agent; the old ones stop working.
-pub(super) async fn rotate(
+pub(crate) async fn rotate(
     Administrator(services): Administrator,
     PathNames([who]): PathNames<1>,
     _: NoQuery,
@@ -49,7 +49,7 @@ pub(super) async fn rotate(
 }
 
 /// `DELETE …/{what}`: one key by its id, or all of a user or an agent.
-pub(super) async fn revoke(
+pub(crate) async fn revoke(
     Administrator(services): Administrator,
     PathNames([what]): PathNames<1>,
     _: NoQuery,

@@ -10,7 +10,7 @@ use crate::http::extract::query::{NoQuery, Query};
 use crate::http::{ApiError, reply};
 
 /// `GET`: all organizations, oldest first.
-pub(super) async fn list(
+pub(crate) async fn list(
     Administrator(services): Administrator,
     RawQuery(raw): RawQuery,
 ) -> Result<Response, ApiError> {
@@ -20,7 +20,7 @@ pub(super) async fn list(
 }
 
 /// `POST`: makes one.
-pub(super) async fn create(
+pub(crate) async fn create(
     Administrator(services): Administrator,
     _: NoQuery,
     JsonBody(body): JsonBody,
@@ -36,7 +36,7 @@ pub(super) async fn create(
 }
 
 /// `GET …/{organization}/members`.
-pub(super) async fn members(
+pub(crate) async fn members(
     Administrator(services): Administrator,
     PathNames([organization]): PathNames<1>,
     RawQuery(raw): RawQuery,
@@ -47,7 +47,7 @@ pub(super) async fn members(
 }
 
 /// `PUT …/{organization}/members/{who}`: a user is in one organization at most.
-pub(super) async fn add(
+pub(crate) async fn add(
     Administrator(services): Administrator,
     PathNames([organization, who]): PathNames<2>,
     _: NoQuery,
@@ -56,7 +56,7 @@ pub(super) async fn add(
 }
 
 /// `DELETE …/{organization}/members/{who}`.
-pub(super) async fn remove(
+pub(crate) async fn remove(
     Administrator(services): Administrator,
     PathNames([organization, who]): PathNames<2>,
     _: NoQuery,

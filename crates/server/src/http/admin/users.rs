@@ -12,7 +12,7 @@ use crate::http::{ApiError, reply};
 use crate::service::admin::NewUser;
 
 /// `GET`: all users, oldest first.
-pub(super) async fn list(
+pub(crate) async fn list(
     Administrator(services): Administrator,
     RawQuery(raw): RawQuery,
 ) -> Result<Response, ApiError> {
@@ -21,7 +21,7 @@ pub(super) async fn list(
 }
 
 /// `POST`: adds a user; its key is in the answer and nowhere else.
-pub(super) async fn create(
+pub(crate) async fn create(
     Administrator(services): Administrator,
     _: NoQuery,
     JsonBody(body): JsonBody,
@@ -49,7 +49,7 @@ pub(super) async fn create(
 }
 
 /// `GET …/{who}`.
-pub(super) async fn show(
+pub(crate) async fn show(
     Administrator(services): Administrator,
     PathNames([who]): PathNames<1>,
     _: NoQuery,
@@ -58,7 +58,7 @@ pub(super) async fn show(
 }
 
 /// `DELETE …/{who}?force=`: with `force`, its agents as well.
-pub(super) async fn delete(
+pub(crate) async fn delete(
     Administrator(services): Administrator,
     PathNames([who]): PathNames<1>,
     RawQuery(raw): RawQuery,
@@ -68,7 +68,7 @@ pub(super) async fn delete(
 }
 
 /// `POST …/{who}/promote`.
-pub(super) async fn promote(
+pub(crate) async fn promote(
     Administrator(services): Administrator,
     PathNames([who]): PathNames<1>,
     _: NoQuery,
@@ -77,7 +77,7 @@ pub(super) async fn promote(
 }
 
 /// `POST …/{who}/demote`.
-pub(super) async fn demote(
+pub(crate) async fn demote(
     Administrator(services): Administrator,
     PathNames([who]): PathNames<1>,
     _: NoQuery,
@@ -86,7 +86,7 @@ pub(super) async fn demote(
 }
 
 /// `POST …/{who}/disable`.
-pub(super) async fn disable(
+pub(crate) async fn disable(
     Administrator(services): Administrator,
     PathNames([who]): PathNames<1>,
     _: NoQuery,
@@ -95,7 +95,7 @@ pub(super) async fn disable(
 }
 
 /// `POST …/{who}/enable`.
-pub(super) async fn enable(
+pub(crate) async fn enable(
     Administrator(services): Administrator,
     PathNames([who]): PathNames<1>,
     _: NoQuery,

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use bandstand_wire::ids::RoomId;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::http::extract::body::{JsonBody, Object, Problems};
@@ -13,8 +14,10 @@ use crate::http::{ApiError, reply};
 use crate::socket::ActivityDetail;
 use crate::state::AppState;
 
-#[derive(Serialize)]
-struct ActivityState {
+/// What counts.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ActivityState {
+    /// Whether it works.
     working: bool,
 }
 

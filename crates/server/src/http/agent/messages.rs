@@ -9,6 +9,7 @@ use bandstand_wire::ids::{MessageId, RoomId};
 use bandstand_wire::page::DualMetadata;
 use bandstand_wire::rest::Page;
 use bandstand_wire::rest::message::{MessageSent, MessageStatusChange};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::auth::Caller;
@@ -24,10 +25,13 @@ use crate::service::marks::MarkError;
 use crate::state::AppState;
 
 /// Metadata of the list: paging, and the status that applied.
-#[derive(Serialize)]
-struct ListMetadata {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AgentMessagesMetadata")]
+pub(crate) struct ListMetadata {
     #[serde(flatten)]
     page: DualMetadata,
+    /// Null when no status was asked for.
+    #[schemars(with = "Option<bandstand_wire::rest::words::DeliveryFilter>")]
     status_filter: Option<&'static str>,
 }
 

@@ -6,7 +6,7 @@ use bandstand_domain::task::{
     self, LINE_MAX_CHARACTERS, TEXT_MAX_CHARACTERS, TaskRef, TaskState, TaskStatus, TaskUpdate, TextFault,
 };
 use bandstand_wire::ids::RoomId;
-use bandstand_wire::page::DualMetadata;
+use bandstand_wire::page::CursorMetadata;
 use bandstand_wire::rest::Page;
 use bandstand_wire::rest::task::Task;
 use serde_json::Value;
@@ -45,14 +45,9 @@ pub(crate) async fn list(
     query.finish()?;
     let after = page.after().copied().unwrap_or(0);
     let mut rows = app.tasks(caller, RoomId(room), state, after, page.fetch()).await?;
-    let metadata = cursors(page.close(&mut rows, 0, &list, |task| task.number)?);
+    let metadata = CursorMetadata::from(page.close(&mut rows, 0, &list, |task| task.number)?);
     let data: Vec<Task> = rows.iter().map(render::board::task).collect();
     Ok(reply::page(&Page { data, metadata }))
-}
-
-/// These lists know no numbered pages.
-fn cursors(metadata: DualMetadata) -> DualMetadata {
-    DualMetadata { offset: None, ..metadata }
 }
 
 /// `POST`: a new task under the room's next number. The creator is not assigned by that.
@@ -197,7 +192,7 @@ pub(crate) async fn history(
         let message = "the cursor belongs to another task; start again without it";
         return Err(ApiError::unprocessable("cursor_filter_mismatch", message));
     }
-    let metadata = cursors(page.close(&mut rows, 0, &list, |row| (number, row.place))?);
+    let metadata = CursorMetadata::from(page.close(&mut rows, 0, &list, |row| (number, row.place))?);
     let data = rows.iter().map(render::board::task_event).collect();
     Ok(reply::page(&Page { data, metadata }))
 }

@@ -3,6 +3,7 @@
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use bandstand_wire::ids::{ExecutionId, IdentityId, RoomId};
+use bandstand_wire::page::CursorMetadata;
 use bandstand_wire::rest::Page;
 use bandstand_wire::rest::control::{Interrupted, RoomAgentsState};
 
@@ -49,9 +50,8 @@ pub(crate) async fn executions(
     query.finish()?;
     let agent = IdentityId(agent);
     let mut rows = app.executions(caller.identity, agent, page.after().copied(), page.fetch()).await?;
-    let mut metadata = page.close(&mut rows, 0, &list, |(_, room_key)| *room_key)?;
     // This list is paged by cursor only, and counts nothing.
-    metadata.offset = None;
+    let metadata = CursorMetadata::from(page.close(&mut rows, 0, &list, |(_, room_key)| *room_key)?);
     let works_in = |room| app.hub.activity(room).iter().any(|one| one.agent_id == agent);
     let data = rows.iter().map(|(one, _)| render::execution(one, works_in(one.room))).collect();
     Ok(reply::page(&Page { data, metadata }))

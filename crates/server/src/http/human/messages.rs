@@ -9,6 +9,7 @@ use bandstand_wire::ids::{FileId, IdentityId, MessageId, RoomId};
 use bandstand_wire::page::DualMetadata;
 use bandstand_wire::rest::Page;
 use bandstand_wire::time::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -29,13 +30,16 @@ use crate::state::AppState;
 const WITHOUT_ROWS: [&str; 2] = ["system", "participant"];
 
 /// Metadata of the list.
-#[derive(Serialize)]
-struct ListMetadata {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RoomHistoryMetadata")]
+pub(crate) struct ListMetadata {
     #[serde(flatten)]
     page: DualMetadata,
     #[serde(skip_serializing_if = "Option::is_none")]
+    /// With `after`, `before` or `around`.
     has_older: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    /// Likewise.
     has_newer: Option<bool>,
 }
 

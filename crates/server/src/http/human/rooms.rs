@@ -44,11 +44,13 @@ fn include(word: &str) -> Option<Include> {
 }
 
 /// Metadata of the list: paging, and the total where it was asked for.
-#[derive(serde::Serialize)]
-struct ListMetadata {
+#[derive(serde::Serialize, schemars::JsonSchema)]
+#[schemars(rename = "RoomsMetadata")]
+pub(crate) struct ListMetadata {
     #[serde(flatten)]
     page: DualMetadata,
     #[serde(skip_serializing_if = "Option::is_none")]
+    /// With `include=total_count`, on the first page.
     total_count: Option<i64>,
 }
 
