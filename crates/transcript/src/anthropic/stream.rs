@@ -1,0 +1,209 @@
+//! The event stream of Anthropic Messages to a reply.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::decode::decode_reply;
+use crate::convert::ProviderError;
+use crate::format::Warnings;
+use crate::ids::{ToolCallId, ToolName};
+use crate::json::{number, string};
+use crate::model::{Carried, ReasoningFormat, ReasoningPart, ToolCall, ToolInput};
+use crate::stream::{Assembled, Collected, Delta, assemble};
+
+#[derive(Debug, Default)]
+struct Block {
+    value: Value,
+    /// Fragments of a tool's input, as text.
+    fragments: String,
+    stopped: bool,
+}
+
+/// Puts the events of one message together.
+#[derive(Debug, Default)]
+pub struct Assembler {
+    message: Map<String, Value>,
+    blocks: BTreeMap<u64, Block>,
+    ended: bool,
+    error: Option<ProviderError>,
+    pub(crate) warnings: Warnings,
+}
+
+impl Assembler {
+    pub(crate) fn is_over(&self) -> bool {
+        self.ended || self.error.is_some()
+    }
+
+    pub(crate) fn value(&mut self, event: &str, data: &Value) -> Vec<Delta> {
+        if self.is_over() {
+            return Vec::new();
+        }
+        let kind = data.get("type").and_then(Value::as_str).unwrap_or(event);
+        match kind {
+            "message_start" => {
+                if let Some(message) = data.get("message").and_then(Value::as_object) {
+                    self.message = message.clone();
+                }
+            }
+            "content_block_start" => return self.start(data),
+            "content_block_delta" => return self.grow(data),
+            "content_block_stop" => return self.stop(data),
+            "message_delta" => self.end_of_message(data),
+            "message_stop" => self.ended = true,
+            "error" => self.error = Some(ProviderError::read(data.get("error").unwrap_or(data))),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn index(&self, data: &Value, new: bool) -> u64 {
+        let last = self.blocks.keys().next_back().copied();
+        number(data, "index").unwrap_or(match last {
+            Some(last) if new => last + 1,
+            Some(last) => last,
+            None => 0,
+        })
+    }
+
+    fn start(&mut self, data: &Value) -> Vec<Delta> {
+        let index = self.index(data, true);
+        let value = data.get("content_block").cloned().unwrap_or_default();
+        let deltas = match string(&value, "type") {
+            "text" if !string(&value, "text").is_empty() => vec![Delta::Text(string(&value, "text").to_owned())],
+            "thinking" if !string(&value, "thinking").is_empty() => {
+                vec![Delta::Reasoning(string(&value, "thinking").to_owned())]
+            }
+            _ => Vec::new(),
+        };
+        self.blocks.insert(index, Block { value, ..Block::default() });
+        deltas
+    }
+
+    fn grow(&mut self, data: &Value) -> Vec<Delta> {
+        let index = self.index(data, false);
+        let delta = data.get("delta").unwrap_or(&Value::Null);
+        let block = self.blocks.entry(index).or_default();
+        match string(delta, "type") {
+            "text_delta" => {
+                append(&mut block.value, "text", "text", string(delta, "text"));
+                vec![Delta::Text(string(delta, "text").to_owned())]
+            }
+            "input_json_delta" => {
+                block.fragments.push_str(string(delta, "partial_json"));
+                Vec::new()
+            }
+            "thinking_delta" => {
+                append(&mut block.value, "thinking", "thinking", string(delta, "thinking"));
+                vec![Delta::Reasoning(string(delta, "thinking").to_owned())]
+            }
+            "signature_delta" => {
+                set(&mut block.value, "thinking", "signature", delta.get("signature").cloned().unwrap_or_default());
+                Vec::new()
+            }
+            "citations_delta" => {
+                let citation = delta.get("citation").cloned().unwrap_or_default();
+                match block.value.get_mut("citations").and_then(Value::as_array_mut) {
+                    Some(citations) => citations.push(citation),
+                    None => set(&mut block.value, "text", "citations", json!([citation])),
+                }
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn stop(&mut self, data: &Value) -> Vec<Delta> {
+        let index = self.index(data, false);
+        let Some(block) = self.blocks.get_mut(&index) else { return Vec::new() };
+        if std::mem::replace(&mut block.stopped, true) {
+            return Vec::new();
+        }
+        block.settle();
+        let value = &block.value;
+        match string(value, "type") {
+            "text" => vec![Delta::TextEnd],
+            "tool_use" => vec![Delta::Call(ToolCall {
+                id: ToolCallId::new(string(value, "id")),
+                name: ToolName::new(string(value, "name")),
+                input: ToolInput::from_value(&value["input"]).0,
+                signature: None,
+                carried: Carried::default(),
+            })],
+            kind @ ("thinking" | "redacted_thinking") => {
+                let redacted = kind == "redacted_thinking";
+                let signature = string(value, if redacted { "data" } else { "signature" });
+                vec![Delta::ReasoningEnd(ReasoningPart {
+                    text: string(value, "thinking").to_owned(),
+                    signature: (!signature.is_empty()).then(|| signature.to_owned()),
+                    format: if redacted { ReasoningFormat::AnthropicRedacted } else { ReasoningFormat::Anthropic },
+                    id: None,
+                    carried: Carried::default(),
+                })]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn end_of_message(&mut self, data: &Value) {
+        for (key, value) in data.get("delta").and_then(Value::as_object).into_iter().flatten() {
+            if !value.is_null() {
+                self.message.insert(key.clone(), value.clone());
+            }
+        }
+        // The numbers are totals; what is missing keeps its first value.
+        let usage = data.get("usage").and_then(Value::as_object);
+        if let Some(usage) = usage {
+            let held = self.message.entry("usage").or_insert_with(|| json!({}));
+            for (key, value) in usage.iter().filter(|(_, value)| !value.is_null()) {
+                if held.is_object() {
+                    held[key.as_str()] = value.clone();
+                }
+            }
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Assembled {
+        let broken = self.error.is_some() || !self.ended;
+        let mut dropped_calls = Vec::new();
+        let mut content = Vec::new();
+        for mut block in std::mem::take(&mut self.blocks).into_values() {
+            block.settle();
+            if broken && !block.stopped && string(&block.value, "type") == "tool_use" {
+                dropped_calls.push(ToolCallId::new(string(&block.value, "id")));
+            } else {
+                content.push(block.value);
+            }
+        }
+        let mut raw = Value::Object(self.message);
+        raw["content"] = Value::Array(content);
+        let collected = Collected { raw, ended: self.ended, error: self.error, dropped_calls, warnings: self.warnings };
+        assemble(collected, decode_reply)
+    }
+}
+
+impl Block {
+    /// Puts the fragments in; text that is no JSON stays text, which says that it is invalid.
+    fn settle(&mut self) {
+        let fragments = std::mem::take(&mut self.fragments);
+        if !fragments.trim().is_empty() {
+            let input = serde_json::from_str(&fragments).unwrap_or(Value::String(fragments));
+            set(&mut self.value, "tool_use", "input", input);
+        }
+    }
+}
+
+fn set(block: &mut Value, kind: &str, key: &str, value: Value) {
+    if !block.is_object() {
+        *block = json!({ "type": kind });
+    }
+    block[key] = value;
+}
+
+fn append(block: &mut Value, kind: &str, key: &str, text: &str) {
+    if let Some(Value::String(held)) = block.get_mut(key) {
+        held.push_str(text);
+    } else {
+        set(block, kind, key, json!(text));
+    }
+}

@@ -1,0 +1,108 @@
+//! Three histories, three types: what the client sees, what the runtime keeps ([`Transcript`]), what the provider gets.
+
+use serde_json::Value;
+
+use crate::convert::{EncodeOptions, Encoded};
+use crate::encode_history;
+use crate::format::{Format, Warnings};
+use crate::ids::{NameTable, ToolName};
+use crate::lint::{Finding, LintOptions};
+use crate::model::{Part, Role, Transcript};
+use crate::repair::repair;
+
+/// One thing that a client is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientEntry {
+    /// Somebody said something.
+    Said {
+        /// Who; never the system.
+        role: Role,
+        /// The words.
+        text: String,
+    },
+    /// The model used a tool.
+    Used {
+        /// Which.
+        tool: ToolName,
+        /// Whether it failed; nothing while it has not answered.
+        failed: Option<bool>,
+    },
+    /// The model refused.
+    Refused {
+        /// The words.
+        text: String,
+    },
+}
+
+/// What a client sees of a conversation: no system text, no reasoning, no signatures, no inputs and outputs of tools.
+/// It is for display: a request is never made from it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ClientHistory {
+    /// In order.
+    pub entries: Vec<ClientEntry>,
+}
+
+impl ClientHistory {
+    /// What of a transcript is shown.
+    pub fn of(transcript: &Transcript) -> Self {
+        let mut entries = Vec::new();
+        for message in transcript.messages.iter().filter(|message| message.role != Role::System) {
+            for part in &message.parts {
+                match part {
+                    Part::Text(text) => {
+                        entries.push(ClientEntry::Said { role: message.role, text: text.text.clone() });
+                    }
+                    Part::Refusal(refusal) => entries.push(ClientEntry::Refused { text: refusal.text.clone() }),
+                    Part::ToolCall(call) => {
+                        let answer = transcript
+                            .messages
+                            .iter()
+                            .flat_map(|message| message.results())
+                            .find(|result| result.call_id == call.id);
+                        let failed = answer.map(|result| result.output.is_error);
+                        entries.push(ClientEntry::Used { tool: call.name.clone(), failed });
+                    }
+                    Part::Image(_) | Part::ToolResult(_) | Part::Reasoning(_) | Part::Foreign(_) => {}
+                }
+            }
+        }
+        Self { entries }
+    }
+}
+
+/// What goes to the provider: a copy in its format, repaired so that it is taken. The transcript stays as it was.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProviderHistory {
+    format: Format,
+    payload: Value,
+    names: NameTable,
+    /// What the conversion changed or lost.
+    pub warnings: Warnings,
+    /// What was wrong with the conversation and is repaired in this copy.
+    pub repaired: Vec<Finding>,
+}
+
+impl ProviderHistory {
+    /// Writes and repairs the copy.
+    pub fn prepare(transcript: &Transcript, format: Format, options: &EncodeOptions) -> Self {
+        let Encoded { payload, warnings, names } = encode_history(transcript, format, options);
+        let lint = LintOptions { format, profile: options.profile, reasoning_model: false };
+        let repaired = repair(&payload, &lint);
+        Self { format, payload: repaired.payload, names, warnings, repaired: repaired.findings }
+    }
+
+    /// Its format.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// `messages`, or `input` with `instructions`, or `messages` with `system`: to be put into the request's body.
+    pub fn payload(&self) -> &Value {
+        &self.payload
+    }
+
+    /// Leads from names on the wire back to the registry's.
+    pub fn names(&self) -> &NameTable {
+        &self.names
+    }
+}

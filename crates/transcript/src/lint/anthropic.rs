@@ -1,0 +1,173 @@
+//! Faults of Anthropic Messages.
+
+use serde_json::Value;
+
+use super::pairs::{Pairs, items};
+use super::{FindingCode, LintOptions, Sink};
+use crate::anthropic::block_kinds;
+use crate::format::Format;
+use crate::json::{blank, filled, list, string};
+
+/// The most cache marks that a request may have.
+pub(crate) const MAX_CACHE_MARKS: usize = 4;
+
+pub(super) fn lint(payload: &Value, options: &LintOptions, sink: &mut Sink) {
+    let messages = items(payload, Format::Anthropic);
+    let mut marks = cache_marks(payload);
+    let (mut turn_role, mut other_content) = ("", false);
+    for (index, message) in messages.iter().enumerate() {
+        let role = string(message, "role");
+        match role {
+            "user" | "assistant" => {}
+            "system" => system_place(messages, index, sink),
+            _ => {
+                sink.with_field(FindingCode::BadMessage, index, None, "role");
+                continue;
+            }
+        }
+        if role != turn_role {
+            (turn_role, other_content) = (role, false);
+        }
+        match message.get("content") {
+            Some(Value::String(text)) if blank(text) => {
+                sink.add(FindingCode::EmptyTextBlock, index, None);
+            }
+            Some(Value::String(_)) => other_content = true,
+            Some(Value::Array(blocks)) if blocks.is_empty() => {
+                sink.add(FindingCode::EmptyTextBlock, index, None);
+            }
+            Some(Value::Array(blocks)) => {
+                for (at, block) in blocks.iter().enumerate() {
+                    lint_block(block, index, at, sink);
+                    let kind = string(block, "type");
+                    if kind == "tool_result" {
+                        if other_content && role == "user" {
+                            sink.with_id(
+                                FindingCode::ResultAfterContent,
+                                index,
+                                Some(at),
+                                string(block, "tool_use_id"),
+                            );
+                        }
+                        marks += list(block, "content").iter().filter(|inner| marked(inner)).count();
+                    } else {
+                        other_content = true;
+                    }
+                    if marked(block) {
+                        marks += 1;
+                        if marks > MAX_CACHE_MARKS {
+                            sink.with_field(FindingCode::TooManyCacheMarks, index, Some(at), "cache_control");
+                        }
+                    }
+                    server_tool(messages, index, at, sink);
+                }
+            }
+            _ => {
+                sink.add(FindingCode::EmptyTextBlock, index, None);
+            }
+        }
+    }
+    if messages.first().is_some_and(|first| first["role"] == "assistant") {
+        sink.add(FindingCode::RoleOrder, 0, None);
+    }
+    let pairs = Pairs::of(payload, Format::Anthropic);
+    one_fault_each(&pairs, sink);
+    sink.pairs(&pairs, options);
+    trailing(messages, options, sink);
+}
+
+/// A result that is in the wrong turn, or answers nothing, is not also behind other content.
+fn one_fault_each(pairs: &Pairs<'_>, sink: &mut Sink) {
+    let judged = pairs.judge();
+    for (result, fate) in pairs.results.iter().zip(&judged.fates) {
+        if !matches!(fate, super::pairs::Fate::Answers(_)) {
+            sink.findings.retain(|finding| {
+                finding.code != FindingCode::ResultAfterContent
+                    || (finding.index, finding.block) != (result.index, result.block)
+            });
+        }
+    }
+}
+
+fn marked(block: &Value) -> bool {
+    block.get("cache_control").is_some_and(|mark| !mark.is_null())
+}
+
+fn cache_marks(payload: &Value) -> usize {
+    list(payload, "tools").iter().chain(list(payload, "system")).filter(|block| marked(block)).count()
+}
+
+fn lint_block(block: &Value, index: usize, at: usize, sink: &mut Sink) {
+    match string(block, "type") {
+        "text" if blank(string(block, "text")) => {
+            sink.add(FindingCode::EmptyTextBlock, index, Some(at));
+        }
+        "tool_result" => {
+            for inner in list(block, "content") {
+                if string(inner, "type") == "text" && blank(string(inner, "text")) {
+                    sink.with_id(FindingCode::EmptyTextBlock, index, Some(at), string(block, "tool_use_id"));
+                    break;
+                }
+            }
+        }
+        "thinking" if filled(block, "signature").is_none() => {
+            sink.with_field(FindingCode::MissingSignature, index, Some(at), "signature");
+        }
+        "thinking" | "redacted_thinking" if marked(block) => {
+            sink.with_field(FindingCode::UnsupportedField, index, Some(at), "cache_control");
+        }
+        _ => {}
+    }
+}
+
+/// A call of the server's own tool is answered in the same message, unless the turn is not over.
+fn server_tool(messages: &[Value], index: usize, at: usize, sink: &mut Sink) {
+    let blocks = list(&messages[index], "content");
+    if !block_kinds::is_server_call(string(&blocks[at], "type")) || index + 1 == messages.len() {
+        return;
+    }
+    let id = string(&blocks[at], "id");
+    let answered = messages[index..]
+        .iter()
+        .take_while(|message| message["role"] == "assistant")
+        .flat_map(|message| list(message, "content"))
+        .any(|block| block_kinds::is_server_result(string(block, "type")) && string(block, "tool_use_id") == id);
+    if !answered {
+        sink.with_id(FindingCode::MissingToolResult, index, Some(at), id);
+    }
+}
+
+/// System text is taken behind a user turn, and last or before the assistant.
+fn system_place(messages: &[Value], index: usize, sink: &mut Sink) {
+    let role = |at: usize| messages.get(at).map(|message| string(message, "role"));
+    let before = index.checked_sub(1).and_then(role);
+    let server_call = index.checked_sub(1).is_some_and(|at| {
+        list(&messages[at], "content").last().is_some_and(|block| block_kinds::is_server_call(string(block, "type")))
+    });
+    let legal_before = before == Some("user") || (before == Some("assistant") && server_call);
+    if !legal_before || !matches!(role(index + 1), None | Some("assistant")) {
+        sink.add(FindingCode::RoleOrder, index, None);
+    }
+}
+
+fn trailing(messages: &[Value], options: &LintOptions, sink: &mut Sink) {
+    let Some((index, last)) = messages.iter().enumerate().next_back().filter(|(_, last)| last["role"] == "assistant")
+    else {
+        return;
+    };
+    let blocks = list(last, "content");
+    let calls = blocks.iter().any(|block| string(block, "type") == "tool_use");
+    if !calls && !options.profile.prefill {
+        sink.add(FindingCode::TrailingAssistant, index, None);
+    }
+    let (block, text) = match last.get("content") {
+        Some(Value::String(text)) => (None, text.as_str()),
+        _ => match blocks.last() {
+            Some(block) if string(block, "type") == "text" => (Some(blocks.len() - 1), string(block, "text")),
+            _ => return,
+        },
+    };
+    if !blank(text) && text.trim_end() != text {
+        sink.add(FindingCode::TrailingWhitespace, index, block);
+    }
+}

@@ -1,0 +1,280 @@
+//! The chunk stream of Chat Completions to a reply, with what compatible servers make of it.
+
+use serde_json::{Map, Value, json};
+
+use super::decode::decode_reply;
+use crate::convert::ProviderError;
+use crate::format::{WarningCode, Warnings};
+use crate::ids::ToolCallId;
+use crate::json::{filled, list, number, rest, string};
+use crate::model::Part;
+use crate::stream::{Assembled, Collected, Delta, assemble};
+
+/// A call on its way.
+#[derive(Debug, Default)]
+struct Slot {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+    custom: bool,
+    rest: Map<String, Value>,
+}
+
+/// Puts the chunks of one completion together. Of several choices the first counts.
+#[derive(Debug, Default)]
+pub struct Assembler {
+    content: String,
+    refusal: String,
+    reasoning: String,
+    reasoning_field: &'static str,
+    reasoning_details: Vec<Value>,
+    slots: Vec<Slot>,
+    finish_reason: Option<String>,
+    usage: Option<Value>,
+    done: bool,
+    error: Option<ProviderError>,
+    pub(crate) warnings: Warnings,
+}
+
+impl Assembler {
+    pub(crate) fn is_over(&self) -> bool {
+        self.done || self.error.is_some()
+    }
+
+    pub(crate) fn value(&mut self, data: &Value) -> Vec<Delta> {
+        if self.is_over() {
+            return Vec::new();
+        }
+        if data == "[DONE]" {
+            self.done = true;
+            return Vec::new();
+        }
+        if let Some(error) = data.get("error").filter(|error| !error.is_null()) {
+            self.error = Some(ProviderError::read(error));
+            return Vec::new();
+        }
+        if let Some(usage) = data.get("usage").filter(|usage| usage.is_object()) {
+            self.usage = Some(usage.clone());
+        }
+        let mut deltas = Vec::new();
+        for choice in list(data, "choices").iter().filter(|choice| number(choice, "index").unwrap_or(0) == 0) {
+            if let Some(delta) = choice.get("delta") {
+                self.delta(delta, &mut deltas);
+            }
+            if let Some(reason) = filled(choice, "finish_reason") {
+                self.finish_reason = Some(reason.to_owned());
+                if reason == "error" {
+                    let error = choice.get("error").unwrap_or(&Value::Null);
+                    self.error = Some(ProviderError::read(error));
+                }
+            }
+        }
+        deltas
+    }
+
+    fn delta(&mut self, delta: &Value, deltas: &mut Vec<Delta>) {
+        for field in ["reasoning_content", "reasoning"] {
+            if let Some(text) =
+                filled(delta, field).filter(|_| self.reasoning.is_empty() || self.reasoning_field == field)
+            {
+                self.reasoning_field = field;
+                self.reasoning.push_str(text);
+                deltas.push(Delta::Reasoning(text.to_owned()));
+                break;
+            }
+        }
+        self.reasoning_details.extend(list(delta, "reasoning_details").iter().cloned());
+        let text: String = match delta.get("content") {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Array(parts)) => parts.iter().map(|part| string(part, "text")).collect(),
+            _ => String::new(),
+        };
+        if !text.is_empty() {
+            self.content.push_str(&text);
+            deltas.push(Delta::Text(text));
+        }
+        if let Some(text) = filled(delta, "refusal") {
+            self.refusal.push_str(text);
+            deltas.push(Delta::Refusal(text.to_owned()));
+        }
+        for entry in list(delta, "tool_calls") {
+            self.entry(entry);
+        }
+        if let Some(call) = delta.get("function_call").filter(|call| call.is_object()) {
+            self.entry(&json!({ "index": 0, "function": call }));
+        }
+    }
+
+    fn entry(&mut self, entry: &Value) {
+        let custom = entry.get("custom").is_some_and(Value::is_object);
+        let function = entry.get(if custom { "custom" } else { "function" }).unwrap_or(&Value::Null);
+        let (id, name) = (string(entry, "id"), string(function, "name"));
+        let arguments = match function.get(if custom { "input" } else { "arguments" }) {
+            Some(Value::String(text)) => text.clone(),
+            // Some servers send the object itself.
+            Some(object @ Value::Object(_)) => object.to_string(),
+            _ => String::new(),
+        };
+        let (at, known) = self.route(number(entry, "index"), id, name, &arguments);
+        let slot = &mut self.slots[at];
+        slot.custom |= custom;
+        for (key, value) in rest(entry, &["index", "id", "type", "function", "custom"]) {
+            slot.rest.insert(key, value);
+        }
+        if slot.id.is_empty() {
+            slot.id = id.to_owned();
+        } else if known && !id.is_empty() {
+            self.warnings.add_once(WarningCode::IdRepeated, id);
+        }
+        if slot.name.is_empty() {
+            slot.name = name.to_owned();
+        } else if !name.is_empty() {
+            if slot.name == name {
+                if known {
+                    self.warnings.add_once(WarningCode::NameRepeated, name);
+                }
+            } else {
+                slot.name.push_str(name);
+            }
+        }
+        if arguments.is_empty() {
+            return;
+        }
+        if !custom && repeats(&slot.arguments, &arguments) {
+            self.warnings.add_once(WarningCode::ArgumentsRepeated, slot.id.as_str());
+        } else {
+            slot.arguments.push_str(&arguments);
+        }
+    }
+
+    /// Which call an entry belongs to, and whether it was there before.
+    fn route(&mut self, index: Option<u64>, id: &str, name: &str, arguments: &str) -> (usize, bool) {
+        let by_id = |slots: &[Slot]| slots.iter().rposition(|slot| !id.is_empty() && slot.id == id);
+        let at = match index {
+            Some(index) => match self.slots.iter().rposition(|slot| slot.index == Some(index)) {
+                Some(at) => {
+                    let slot = &self.slots[at];
+                    let other_id = !id.is_empty() && !slot.id.is_empty() && slot.id != id;
+                    // Without ids, a second whole call in one slot shows by its arguments.
+                    let another = !name.is_empty()
+                        && is_object(&slot.arguments)
+                        && is_object(arguments)
+                        && !repeats(&slot.arguments, arguments);
+                    if other_id || another {
+                        match by_id(&self.slots) {
+                            Some(known) if known != at => Some(known),
+                            _ => {
+                                self.warnings.add_once(WarningCode::IndexReused, index.to_string());
+                                None
+                            }
+                        }
+                    } else {
+                        Some(at)
+                    }
+                }
+                None => by_id(&self.slots).filter(|at| self.slots[*at].index.is_none()),
+            },
+            None if !id.is_empty() => by_id(&self.slots),
+            None if !name.is_empty() => None,
+            None => self.slots.len().checked_sub(1),
+        };
+        match at {
+            Some(at) => (at, true),
+            None => {
+                self.slots.push(Slot { index, ..Slot::default() });
+                (self.slots.len() - 1, false)
+            }
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Assembled {
+        let ended = self.done && self.finish_reason.is_some();
+        let broken = self.error.is_some() || !ended;
+        let mut indexes: Vec<u64> = self.slots.iter().filter_map(|slot| slot.index).collect();
+        indexes.dedup();
+        indexes.sort_unstable();
+        indexes.dedup();
+        if indexes.iter().enumerate().any(|(at, index)| at as u64 != *index) {
+            self.warnings.add(WarningCode::IndexSparse, format!("{indexes:?}"));
+        }
+        let (mut calls, mut dropped_calls) = (Vec::new(), Vec::new());
+        // By index; calls that share one, and those without, in the order they came.
+        self.slots.sort_by_key(|slot| slot.index.unwrap_or(u64::MAX));
+        for slot in &self.slots {
+            let nothing = slot.name.is_empty() && slot.arguments.trim().is_empty();
+            let complete = slot.custom
+                || is_object(&slot.arguments)
+                || (self.finish_reason.is_some() && slot.arguments.trim().is_empty());
+            if broken && !complete {
+                dropped_calls.push(ToolCallId::new(slot.id.as_str()));
+            } else if !nothing {
+                calls.push(slot.value());
+            }
+        }
+        let content = if self.content.is_empty() { Value::Null } else { json!(self.content) };
+        let mut message = json!({ "role": "assistant", "content": content });
+        if !self.reasoning.is_empty() {
+            message[self.reasoning_field] = json!(self.reasoning);
+        }
+        if !self.reasoning_details.is_empty() {
+            message["reasoning_details"] = Value::Array(std::mem::take(&mut self.reasoning_details));
+        }
+        if !self.refusal.is_empty() {
+            message["refusal"] = json!(self.refusal);
+        }
+        if !calls.is_empty() {
+            message["tool_calls"] = Value::Array(calls);
+        }
+        let mut raw = json!({
+            "choices": [{ "index": 0, "message": message, "finish_reason": self.finish_reason.as_deref().unwrap_or("stop") }],
+        });
+        if let Some(usage) = self.usage {
+            raw["usage"] = usage;
+        }
+        let collected = Collected { raw, ended, error: self.error, dropped_calls, warnings: self.warnings };
+        let mut assembled = assemble(collected, decode_reply);
+        // Nothing in the format says that a part is complete; at the end all of them are.
+        for part in &assembled.reply.message.parts {
+            match part {
+                Part::Text(_) => assembled.deltas.push(Delta::TextEnd),
+                Part::ToolCall(call) => assembled.deltas.push(Delta::Call(call.clone())),
+                Part::Reasoning(reasoning) => assembled.deltas.push(Delta::ReasoningEnd(reasoning.clone())),
+                _ => {}
+            }
+        }
+        assembled
+    }
+}
+
+impl Slot {
+    fn value(&self) -> Value {
+        let mut call = if self.custom {
+            json!({ "id": self.id, "type": "custom", "custom": { "name": self.name, "input": self.arguments } })
+        } else {
+            json!({
+                "id": self.id, "type": "function",
+                "function": { "name": self.name, "arguments": self.arguments },
+            })
+        };
+        for (key, value) in &self.rest {
+            call[key.as_str()] = value.clone();
+        }
+        call
+    }
+}
+
+/// Whether text looks like, and is, a whole object. The look spares the parser most fragments.
+fn is_object(text: &str) -> bool {
+    let text = text.trim();
+    text.starts_with('{') && text.ends_with('}') && serde_json::from_str::<Map<String, Value>>(text).is_ok()
+}
+
+/// Whether a fragment only says once more what is already complete.
+fn repeats(collected: &str, fragment: &str) -> bool {
+    if !(collected.trim_end().ends_with('}') && fragment.trim_start().starts_with('{')) {
+        return false;
+    }
+    let read = |text: &str| serde_json::from_str::<Map<String, Value>>(text).ok();
+    read(collected).is_some_and(|collected| read(fragment).is_some_and(|fragment| fragment == collected))
+}

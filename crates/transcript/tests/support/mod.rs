@@ -1,0 +1,4 @@
+//! What the tests share.
+
+pub(crate) mod cases;
+pub(crate) mod compare;
