@@ -11,6 +11,7 @@ pub mod adapter;
 pub mod client;
 pub mod failure;
 pub mod roster;
+pub mod runtime;
 pub mod time;
 pub mod tools;
 pub mod turn;

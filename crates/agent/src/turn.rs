@@ -194,6 +194,11 @@ impl Turn {
         self.state().ledger.complete()
     }
 
+    /// Whether a failure of this turn reached the room.
+    pub fn is_reported(&self) -> bool {
+        self.state().ledger.reported
+    }
+
     /// Whether the run let go of it.
     pub fn detached(&self) -> bool {
         self.state().detached

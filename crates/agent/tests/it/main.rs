@@ -1,0 +1,3 @@
+//! The SDK against the real server.
+
+mod runtime;
