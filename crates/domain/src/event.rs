@@ -41,6 +41,13 @@ pub enum Event {
         /// The message with at least the deliveries that changed.
         message: Message,
     },
+    /// Open deliveries of these messages ended, because their recipient left: only the ledger's listeners care.
+    DeliveriesEnded {
+        /// Where.
+        room: RoomId,
+        /// Which messages.
+        sequences: Vec<i64>,
+    },
     /// An event (tool call, thought, …) was posted. Only people hear it.
     EventCreated {
         /// The row.

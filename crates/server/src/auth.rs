@@ -54,6 +54,7 @@ impl Known {
             Event::MessageCreated { .. }
             | Event::MessageReplayed { .. }
             | Event::MessageUpdated { .. }
+            | Event::DeliveriesEnded { .. }
             | Event::AgentsSignalled { .. }
             | Event::EventCreated { .. }
             | Event::RoomAdded { .. }

@@ -9,6 +9,7 @@ pub mod bulk_deletions;
 pub mod contacts;
 pub mod control;
 pub mod delivered;
+pub mod delivery_updates;
 pub mod departures;
 pub mod files;
 pub mod ledger;

@@ -17,6 +17,7 @@ use crate::http;
 use crate::service::audit::Actor;
 use crate::service::bulk_deletions::{self, BulkDeletionsWaker};
 use crate::service::delivered::DeliveredMarks;
+use crate::service::delivery_updates::{self, DeliveryUpdates};
 use crate::service::files::{self, FileOptions, FilePlaceError, FileStore};
 use crate::service::removals::{self, RemovalsWaker};
 use crate::service::sightings::{self, Sightings};
@@ -64,6 +65,7 @@ pub struct App {
 struct Announcer {
     known: Arc<Known>,
     hub: Hub,
+    updates: DeliveryUpdates,
 }
 
 impl CommitSink for Announcer {
@@ -71,6 +73,7 @@ impl CommitSink for Announcer {
         for event in commits.iter().flat_map(|commit| &commit.events) {
             self.known.observe(event);
         }
+        self.updates.observe(&commits);
         self.hub.publish(commits);
     }
 }
@@ -114,7 +117,8 @@ impl App {
         let limits = Arc::new(limits);
         let hub = Hub::new(Arc::clone(&limits), Arc::clone(&clock));
         let known = Arc::new(Known::default());
-        let announcer = Announcer { known: Arc::clone(&known), hub: hub.clone() };
+        let (updates, changed) = DeliveryUpdates::new(hub.clone());
+        let announcer = Announcer { known: Arc::clone(&known), hub: hub.clone(), updates };
         let store = Store::open(store, Arc::new(announcer)).await?;
         // After the store: who owns it may empty the spool.
         let files = FileStore::open(&files)?;
@@ -137,10 +141,11 @@ impl App {
         let bulk = bulk_deletions::start(services.clone(), jobs_stop.clone());
         let expiry = files::start(services.clone(), jobs_stop.clone());
         let seen = sightings::start(services.clone(), run, jobs_stop.clone());
+        let told = delivery_updates::start(services.clone(), hub.clone(), changed, jobs_stop.clone());
         Ok(Self {
             state: AppState { services, hub, auth, delivered, draining: Draining::default() },
             jobs_stop,
-            jobs: Mutex::new(vec![bulk, marks, expiry, removals, seen]),
+            jobs: Mutex::new(vec![bulk, marks, expiry, removals, seen, told]),
         })
     }
 

@@ -201,8 +201,8 @@ pub async fn reached(
     Ok(Noted { wrote, became_delivered })
 }
 
-/// Ends up to [`BATCH`] open deliveries of a member up to sequence `up_to` as cancelled; their number. The tallies are
-/// moved by [`participants::leave`].
+/// Ends up to [`BATCH`] open deliveries of a member up to sequence `up_to` as cancelled; the sequences of their messages.
+/// The tallies are moved by [`participants::leave`].
 pub async fn cancel_open(
     tx: &mut Writer,
     room_key: i64,
@@ -210,7 +210,7 @@ pub async fn cancel_open(
     up_to: i64,
     reason: &str,
     at: Timestamp,
-) -> Result<i64, StoreError> {
+) -> Result<Vec<i64>, StoreError> {
     const DELIVERY: &str = "UPDATE deliveries SET state = 5, finished_at = ?4, reason = ?5 \
                             WHERE room_key = ?1 AND sequence = ?2 AND member_key = ?3";
     const ATTEMPT: &str = "UPDATE attempts SET state = 2, completed_at = ?4, error = ?5 \
@@ -221,7 +221,12 @@ pub async fn cancel_open(
         open.iter().map(|sequence| params![room_key, *sequence, member_key, at.as_micros(), reason].to_vec()).collect();
     tx.execute_many(DELIVERY, &rows).await?;
     tx.execute_many(ATTEMPT, &rows).await?;
-    Ok(i64::try_from(open.len()).unwrap_or(i64::MAX))
+    Ok(open)
+}
+
+/// Whether an operation that ended so many deliveries may have left others.
+pub fn is_full(ended: &[i64]) -> bool {
+    i64::try_from(ended.len()).is_ok_and(|ended| ended >= BATCH)
 }
 
 /// A removal whose open deliveries are not all ended yet.

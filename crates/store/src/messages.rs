@@ -85,6 +85,12 @@ pub async fn locate(tx: &mut Reader, room_key: i64, id: MessageId) -> Result<Opt
     Ok((row.int(0)? == room_key).then_some(row.int(1)?))
 }
 
+/// The id of the row at a sequence; `None` when there is none.
+pub async fn id_at(tx: &mut Reader, room_key: i64, sequence: i64) -> Result<Option<MessageId>, StoreError> {
+    const SQL: &str = "SELECT id FROM messages WHERE room_key = ?1 AND sequence = ?2";
+    Ok(tx.query_opt(SQL, params![room_key, sequence]).await?.map(|row| row.id(0)).transpose()?.map(MessageId))
+}
+
 /// The kind of a row of this room; `None` when the room has none of this id.
 pub async fn kind_of(tx: &mut Reader, room_key: i64, id: MessageId) -> Result<Option<MessageKind>, StoreError> {
     const SQL: &str = "SELECT kind FROM messages WHERE id = ?1 AND room_key = ?2";

@@ -23,6 +23,9 @@ pub mod event {
     pub const MESSAGE_CREATED: &str = "message_created";
     /// A message or one of its deliveries changed, to people.
     pub const MESSAGE_UPDATED: &str = "message_updated";
+    /// What became of a message changed for one of its recipients, to people who hear of their rooms: the rows of the
+    /// ledger.
+    pub const DELIVERY_UPDATED: &str = "delivery_updated";
     /// A tool call, thought and the like, to people.
     pub const EVENT_CREATED: &str = "event_created";
     /// You are in a room now.

@@ -138,7 +138,7 @@ impl Services {
     }
 
     /// Lets the rule answer about somebody in the room.
-    fn accounted(&self, room: RoomId, message: MessageId, head: &Head, record: Record) -> Accounted {
+    pub(super) fn accounted(&self, room: RoomId, message: MessageId, head: &Head, record: Record) -> Accounted {
         let Record { member, stay, delivery, known, superseded_at, limited, stopped, active_at, busy_with, member_key } =
             record;
         let glimpse = self.sightings.of(member.id);

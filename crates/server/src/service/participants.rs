@@ -175,8 +175,11 @@ pub(super) async fn take_out(
 ) -> Result<(), StoreError> {
     participants::leave(tx, room_key, gone.member_key, now).await?;
     let ended = deliveries::cancel_open(tx, room_key, gone.member_key, sequence, gone.reason, now).await?;
-    if ended >= deliveries::BATCH {
+    if deliveries::is_full(&ended) {
         deliveries::remember_removal(tx, room_key, gone.member_key, sequence, gone.reason).await?;
+    }
+    if !ended.is_empty() {
+        tx.emit(Event::DeliveriesEnded { room: room.id, sequences: ended });
     }
     tasks::remember_departure(tx, room_key, gone.member_key, sequence).await?;
     rooms::membership_changed(tx, room_key, -1, now).await?;

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use bandstand_domain::event::Event;
 use bandstand_store::deliveries::{self, Removal};
 use bandstand_store::tasks::Departure;
 use bandstand_store::{StoreError, contacts, participants, rooms, tasks};
@@ -92,10 +93,13 @@ async fn cancel_batch(services: &Services, removal: Removal) -> Result<(), Store
         .store
         .write("cancel_deliveries", move |tx| {
             Box::pin(async move {
-                let Removal { room_key, member_key, up_to, reason, .. } = removal;
+                let Removal { room, room_key, member_key, up_to, reason } = removal;
                 let ended = deliveries::cancel_open(tx, room_key, member_key, up_to, &reason, now).await?;
-                if ended < deliveries::BATCH {
+                if !deliveries::is_full(&ended) {
                     deliveries::forget_removal(tx, room_key, member_key).await?;
+                }
+                if !ended.is_empty() {
+                    tx.emit(Event::DeliveriesEnded { room, sequences: ended });
                 }
                 Ok(())
             })
@@ -116,12 +120,12 @@ async fn empty_deleted(services: &Services, room_key: i64) -> Result<(), StoreEr
                 for member_key in participants::keys_in(tx, room_key, AT_ONCE).await? {
                     let ended =
                         deliveries::cancel_open(tx, room_key, member_key, i64::MAX - 1, ROOM_DELETED, now).await?;
-                    if ended >= deliveries::BATCH {
+                    if deliveries::is_full(&ended) {
                         break;
                     }
                     participants::leave(tx, room_key, member_key, now).await?;
                     departed += 1;
-                    if ended > 0 {
+                    if !ended.is_empty() {
                         break;
                     }
                 }

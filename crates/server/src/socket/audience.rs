@@ -49,8 +49,8 @@ pub(crate) fn announce(shared: &Shared, event: &Event) {
         Event::BoardUpdated { board } => boards::board_updated(shared, board),
         Event::KeyRevoked { key } => key_revoked(shared, *key),
         Event::IdentityRemoved { id } => identity_removed(shared, *id),
-        // Only caches care.
-        Event::IdentityChanged { .. } => {}
+        // Only caches care, and who listens to the ledger.
+        Event::IdentityChanged { .. } | Event::DeliveriesEnded { .. } => {}
     }
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn count(pushes: u64) {
 }
 
 /// Queues an event for each of them, serialised when there is a first.
-fn tell<'a, P: Serialize>(
+pub(super) fn tell<'a, P: Serialize>(
     listeners: impl Iterator<Item = &'a Subscriber>,
     event: &'static str,
     payload: impl FnOnce() -> P,

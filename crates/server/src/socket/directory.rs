@@ -13,6 +13,13 @@ use super::channel::{SocketHandle, Subscriber};
 pub(crate) struct Directory {
     entries: HashMap<IdentityId, Entry>,
     sockets: usize,
+    /// Channels on which people hear of their rooms.
+    people: usize,
+}
+
+/// Whether it is a channel on which a person hears of its rooms.
+fn is_persons(subscriber: &Subscriber) -> bool {
+    matches!(subscriber.channel.topic, Topic::UserRooms(_))
 }
 
 #[derive(Debug, Default)]
@@ -45,7 +52,11 @@ impl Directory {
         let Some(entry) = self.entries.get_mut(&socket.caller.identity) else { return false };
         let before = entry.sockets.len();
         entry.sockets.retain(|other| other.id != socket.id);
-        entry.own.retain(|subscriber| subscriber.socket.id != socket.id);
+        entry.own.retain(|subscriber| {
+            let ends = subscriber.socket.id == socket.id;
+            self.people -= usize::from(ends && is_persons(subscriber));
+            !ends
+        });
         self.sockets -= before - entry.sockets.len();
         let last = entry.sockets.is_empty();
         if last {
@@ -71,14 +82,29 @@ impl Directory {
 
     /// A channel about the connection's own identity begins.
     pub(crate) fn subscribe(&mut self, subscriber: Subscriber) {
+        self.people += usize::from(is_persons(&subscriber));
         self.entries.entry(subscriber.socket.caller.identity).or_default().own.push(subscriber);
     }
 
     /// Such a channel ends.
     pub(crate) fn unsubscribe(&mut self, subscriber: &Subscriber) {
         if let Some(entry) = self.entries.get_mut(&subscriber.socket.caller.identity) {
-            entry.own.retain(|other| other.channel.id != subscriber.channel.id);
+            entry.own.retain(|other| {
+                let ends = other.channel.id == subscriber.channel.id;
+                self.people -= usize::from(ends && is_persons(other));
+                !ends
+            });
         }
+    }
+
+    /// How many channels there are on which people hear of their rooms.
+    pub(crate) fn people(&self) -> usize {
+        self.people
+    }
+
+    /// Whether somebody hears of its rooms.
+    pub(crate) fn hears_of_rooms(&self, id: IdentityId) -> bool {
+        self.rooms_channels(id).next().is_some()
     }
 
     /// Makes the connection the agent's live one by its `agent_control` channel, and returns the channel that it takes

@@ -1,6 +1,6 @@
 //! The handle to everything live: connections, subscriptions, presence, activity. The store announces commits to it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -48,6 +48,8 @@ pub(crate) struct Shared {
     pub(crate) directory: Mutex<Directory>,
     throttle: Mutex<Throttle>,
     sightings: Sightings,
+    /// How many channels people listen on for their rooms: without any, nobody need be told what became of messages.
+    people: AtomicUsize,
     /// Whether any agent may be at work, so that an idle server need not look for reports that expire.
     working: AtomicBool,
     draining: AtomicBool,
@@ -91,6 +93,7 @@ impl Hub {
             rooms: Rooms::new(),
             directory: Mutex::default(),
             throttle: Mutex::default(),
+            people: AtomicUsize::new(0),
             working: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             numbers: AtomicU64::new(1),
@@ -114,6 +117,23 @@ impl Hub {
     /// Whether somebody has a live connection.
     pub fn is_online(&self, id: IdentityId) -> bool {
         locked(&self.shared.directory).is_online(id)
+    }
+
+    /// Whether any person listens for its rooms.
+    pub(crate) fn do_people_listen(&self) -> bool {
+        self.shared.people.load(Ordering::Relaxed) > 0
+    }
+
+    /// Those among them who listen for their rooms.
+    pub(crate) fn who_listens(&self, among: Vec<IdentityId>) -> Vec<IdentityId> {
+        let directory = locked(&self.shared.directory);
+        among.into_iter().filter(|id| directory.hears_of_rooms(*id)).collect()
+    }
+
+    /// Tells people on the channels on which they hear of their rooms.
+    pub(crate) fn tell_people(&self, people: &[IdentityId], event: &'static str, payload: &impl serde::Serialize) {
+        let directory = locked(&self.shared.directory);
+        audience::tell(people.iter().flat_map(|id| directory.rooms_channels(*id)), event, || payload);
     }
 
     /// How many connections there are.
@@ -230,6 +250,7 @@ impl Hub {
         if last && socket.caller.kind == IdentityKind::Agent {
             self.shared.sightings.gone(socket.caller.identity);
         }
+        self.shared.people.store(directory.people(), Ordering::Relaxed);
         last
     }
 
@@ -242,7 +263,11 @@ impl Hub {
     pub(crate) fn subscribe(&self, subscriber: Subscriber) {
         match subscriber.channel.topic.room() {
             Some(room) => self.shared.rooms.subscribe(room, subscriber),
-            None => locked(&self.shared.directory).subscribe(subscriber),
+            None => {
+                let mut directory = locked(&self.shared.directory);
+                directory.subscribe(subscriber);
+                self.shared.people.store(directory.people(), Ordering::Relaxed);
+            }
         }
     }
 
@@ -250,7 +275,11 @@ impl Hub {
     pub(crate) fn unsubscribe(&self, subscriber: &Subscriber) {
         match subscriber.channel.topic.room() {
             Some(room) => self.shared.rooms.unsubscribe(room, subscriber),
-            None => locked(&self.shared.directory).unsubscribe(subscriber),
+            None => {
+                let mut directory = locked(&self.shared.directory);
+                directory.unsubscribe(subscriber);
+                self.shared.people.store(directory.people(), Ordering::Relaxed);
+            }
         }
     }
 

@@ -23,6 +23,8 @@ stories!(
     a_return_revives_nothing,
     the_list_is_paged,
     a_poller_without_a_socket_is_seen,
+    people_hear_what_becomes_of_messages,
+    whoever_may_not_read_the_room_hears_nothing,
 );
 
 stories!(limits: Limits { upgrades_per_second: 1, ..Limits::default() } => refused_connections_are_told);
@@ -446,6 +448,74 @@ async fn a_poller_without_a_socket_is_seen(app: TestApp) {
     bob.marks(&room, &message, "processing").await.assert_status(200);
     app.clock.advance(11);
     assert_eq!(answer(&told(&olga, &room, &message, &bob).await), ("picked_up", Some("no_activity")));
+}
+
+/// The next update, and the stages of each recipient in it.
+async fn update(socket: &mut Socket, message: &str) -> (Value, Vec<(String, String)>) {
+    loop {
+        let payload = socket.skip_to("delivery_updated").await;
+        if payload["message_id"] == json!(message) {
+            let stage = |row: &Value| {
+                let text = |value: &Value| value.as_str().unwrap().to_owned();
+                (text(&row["participant"]["name"]), text(&row["stage"]))
+            };
+            let stages = payload["deliveries"].as_array().unwrap().iter().map(stage).collect();
+            return (payload, stages);
+        }
+    }
+}
+
+/// Until an update shows this stage of somebody; what was shown before it.
+async fn hears(socket: &mut Socket, message: &str, who: &Caller, stage: &str) -> Value {
+    loop {
+        let (payload, stages) = update(socket, message).await;
+        if stages.contains(&(who.name.clone(), stage.to_owned())) {
+            return payload;
+        }
+    }
+}
+
+async fn people_hear_what_becomes_of_messages(app: TestApp) {
+    let olga = app.owner();
+    let [bob, cy] = app.agents(["bob", "cy"]).await;
+    let room = app.room_with(&olga, &[&bob, &cy]).await;
+    let mut socket = olga.joins(&format!("user_rooms:{}", olga.id)).await;
+    let message = olga.says(&room, "work", &[&bob, &cy]).await;
+    let (payload, stages) = update(&mut socket, &message).await;
+    assert_eq!(stages, [("bob".to_owned(), "stored".to_owned()), ("cy".to_owned(), "stored".to_owned())]);
+    assert_eq!((&payload["chat_room_id"], &payload["has_more"]), (&json!(room.id), &json!(false)));
+    // The same JSON as the resource.
+    let listed = olga.get(&path(&room, &message)).await.assert_status(200);
+    assert_eq!(&payload["deliveries"], listed.data());
+    bob.next_id(&room).await;
+    hears(&mut socket, &message, &bob, "served").await;
+    bob.marks(&room, &message, "processing").await.assert_status(200);
+    hears(&mut socket, &message, &bob, "picked_up").await;
+    bob.marks(&room, &message, "processed").await.assert_status(200);
+    let done = hears(&mut socket, &message, &bob, "processed").await;
+    assert_eq!(done["deliveries"][0]["outcome"]["replied"], false);
+    olga.removes(&room, &cy).await.assert_status(200);
+    hears(&mut socket, &message, &cy, "cancelled").await;
+    // A mention of nobody but people changes no delivery.
+    let quiet = app.room_with(&bob, &[&olga]).await;
+    bob.says(&quiet, "for a person", &[&olga]).await;
+    let next = olga.says(&room, "next", &[&bob]).await;
+    let heard = socket.skip_to("delivery_updated").await;
+    assert_eq!(heard["message_id"], json!(next));
+}
+
+async fn whoever_may_not_read_the_room_hears_nothing(app: TestApp) {
+    let olga = app.owner();
+    let ian = app.user("ian").await;
+    let bob = app.agent("bob").await;
+    let room = app.room_with(&olga, &[&bob]).await;
+    let mut socket = olga.joins(&format!("user_rooms:{}", olga.id)).await;
+    let mut stranger = ian.joins(&format!("user_rooms:{}", ian.id)).await;
+    let mut agent = bob.joins(&format!("agent_rooms:{}", bob.id)).await;
+    let message = olga.says(&room, "work", &[&bob]).await;
+    hears(&mut socket, &message, &bob, "stored").await;
+    stranger.assert_silent().await;
+    agent.assert_silent().await;
 }
 
 async fn refused_connections_are_told(app: TestApp) {
