@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the real clients against the server, all suites or those that are named, and fails when one does.
 #
-#   compat/run.sh [rest46 rest51 sdk mcp socket031 socket041 frames node s3 fuzz]
+#   compat/run.sh [rest46 rest51 sdk mcp ledger socket031 socket041 frames node s3 fuzz]
 #
 #   BANDSTAND_BIN         the server (default: target/debug/bandstand of this repository)
 #   COMPAT_ENGINE         sqlite (default) or postgres
@@ -67,6 +67,7 @@ run_suite() {
     rest51) pytest rest51 rest ;;
     sdk) pytest sdk sdk ;;
     mcp) pytest mcp mcp_stdio ;;
+    ledger) pytest mcp ledger ;;
     socket031) pytest rest46 sockets/client ;;
     socket041) pytest rest51 sockets/client ;;
     frames) pytest sdk sockets/frames ;;
@@ -78,7 +79,7 @@ run_suite() {
 }
 
 suites=("$@")
-[[ $# -gt 0 ]] || suites=(rest46 rest51 sdk mcp socket031 socket041 frames node s3 fuzz)
+[[ $# -gt 0 ]] || suites=(rest46 rest51 sdk mcp ledger socket031 socket041 frames node s3 fuzz)
 failed=()
 for suite in "${suites[@]}"; do
     echo "== $suite ($COMPAT_ENGINE)"

@@ -13,6 +13,7 @@ from band.core.simple_adapter import SimpleAdapter
 from band.core.types import Capability, PlatformMessage
 from band.runtime.agentconfig import AgentConfig
 from band.runtime.contacts import ContactEventConfig
+from band.runtime.sessionconfig import SessionConfig
 
 from harness.cast import Bot, Identity
 from harness.server import Server
@@ -106,6 +107,7 @@ def agent_of(
     adapter: Scripted,
     config: AgentConfig | None = None,
     contacts: ContactEventConfig | None = None,
+    session: SessionConfig | None = None,
 ) -> Agent:
     """The agent as its owner's program would create it: only the URLs differ from the hosted platform's."""
     return Agent.create(
@@ -116,6 +118,7 @@ def agent_of(
         rest_url=server.url,
         config=config,
         contact_config=contacts,
+        session_config=session,
     )
 
 

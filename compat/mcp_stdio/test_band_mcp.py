@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
-
-from mcp import ClientSession, StdioServerParameters
-from mcp.client.stdio import stdio_client
 
 from harness.cast import UNKNOWN_ID, Bot, Cast, Person, token
 from harness.contacts import ask, befriend
+from harness.mcp_program import Tools, band_mcp
 from harness.memories import remember
-from harness.paths import COMPAT
 from harness.server import Server
-from harness.waiting import within
 
-LAUNCHER = COMPAT / "mcp_stdio" / "launcher.py"
 ALL_GROUPS = ("--tools", "contacts,memory,tasks")
 
 HEALTH = {"health_check"}
@@ -88,66 +77,6 @@ HUMAN_GROUPS = {
     "band_delete_user_memory",
 }
 HUMAN = HUMAN_CHAT | HUMAN_GROUPS
-
-
-class Tools:
-    """A session with `band-mcp`, and which of its tools were called."""
-
-    def __init__(self, session: ClientSession) -> None:
-        self._session = session
-        self.made: set[str] = set()
-
-    async def offered(self) -> dict[str, dict[str, Any]]:
-        """Each tool and its input schema."""
-        return {tool.name: tool.inputSchema for tool in (await self._session.list_tools()).tools}
-
-    async def __call__(self, name: str, /, **arguments: Any) -> Any:
-        """Calls a tool, which must succeed: its text, or what the text is the JSON of."""
-        self.made.add(name)
-        failed, text = await self._text(name, arguments)
-        assert not failed and not text.startswith("Error"), f"{name}: {text}"
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-
-    async def fails(self, name: str, /, **arguments: Any) -> str:
-        failed, text = await self._text(name, arguments)
-        assert failed, f"{name}: {text}"
-        return text
-
-    async def _text(self, name: str, arguments: dict[str, Any]) -> tuple[bool, str]:
-        result = await within(30, self._session.call_tool(name, arguments), what=f"{name} answers")
-        (block,) = result.content
-        return bool(result.isError), block.text
-
-
-@asynccontextmanager
-async def band_mcp(
-    server: Server, folder: Path, *flags: str, agent: Bot | None = None, person: Person | None = None
-) -> AsyncIterator[Tools]:
-    """The program with these keys; it fails the test when a reply that it got breaks the contract."""
-    violations = folder / "violations"
-    parameters = StdioServerParameters(
-        command=sys.executable,
-        args=[str(LAUNCHER), *flags],
-        # Nothing of the caller's: no keys, no `.env`.
-        env={
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(COMPAT),
-            "MCP_VIOLATIONS": str(violations),
-            "BAND_BASE_URL": server.url,
-            **({} if agent is None else {"BAND_AGENT_KEY": agent.api_key}),
-            **({} if person is None else {"BAND_USER_KEY": person.api_key}),
-        },
-        cwd=folder,
-    )
-    with (folder / "errors").open("w") as errors:
-        async with stdio_client(parameters, errlog=errors) as (read, write), ClientSession(read, write) as session:
-            hello = await within(30, session.initialize(), what="band-mcp starts")
-            assert hello.serverInfo.name == "band-mcp-server"
-            yield Tools(session)
-    assert violations.read_text() == "", "replies that break the contract"
 
 
 async def test_what_an_agent_is_offered(server: Server, bot: Bot, tmp_path: Path) -> None:

@@ -318,7 +318,7 @@ fn open(facts: &Facts, delivery: &DeliveryFacts, now: Timestamp) -> (Stage, Verd
         Reason::RateLimited(limited)
     } else {
         match sign {
-            Some((attempt, at)) => unfinished(facts, attempt.number, at),
+            Some((attempt, at)) => unfinished(facts, attempt, at),
             None => untaken(facts, delivery),
         }
     };
@@ -337,16 +337,18 @@ fn last_contact(facts: &Facts, delivery: &DeliveryFacts) -> Timestamp {
 }
 
 /// Why a running attempt shows no sign of life since `sign`.
-fn unfinished(facts: &Facts, attempt: i64, sign: Timestamp) -> Reason {
+fn unfinished(facts: &Facts, attempt: &AttemptFacts, sign: Timestamp) -> Reason {
+    let silent = Reason::NoActivity { since: sign, attempt: attempt.number };
     match facts.connection {
         Connection::Unknown { missing, .. } => Reason::Unknown { missing, last: Certain::Active, at: sign },
         // Whoever worked on after its socket was gone works without one.
         Connection::Offline { since, latest } if latest.unwrap_or(since) >= sign => Reason::Offline { since, latest },
         Connection::Online { .. } => match facts.superseded_at {
-            Some(at) if at > sign => Reason::Superseded { at, attempt: Some(attempt) },
-            _ => Reason::NoActivity { since: sign, attempt },
+            // Also when the older program went on for a while: what had the message is gone.
+            Some(at) if at > attempt.started_at => Reason::Superseded { at, attempt: Some(attempt.number) },
+            _ => silent,
         },
-        Connection::Offline { .. } | Connection::Never { .. } => Reason::NoActivity { since: sign, attempt },
+        Connection::Offline { .. } | Connection::Never { .. } => silent,
     }
 }
 
