@@ -130,7 +130,7 @@ pub(crate) fn app_options(settings: &Settings) -> AppOptions {
     AppOptions {
         store: settings.store_options(clock.now().as_micros()),
         files: settings.file_options(|name| std::env::var(name).ok()),
-        limits: settings.limits.clone(),
+        limits: settings.limits_in_force(),
         clock,
         ids: Arc::new(SystemIds::default()),
     }

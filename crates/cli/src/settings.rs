@@ -110,6 +110,16 @@ impl Settings {
         }
     }
 
+    /// The limits as the server has to keep them. Behind a proxy that does not say whose requests it passes on, all come
+    /// from one address, and one client's wrong keys would be everybody's.
+    pub(crate) fn limits_in_force(&self) -> Limits {
+        let mut limits = self.limits.clone();
+        if self.behind_proxy && limits.client_address_header.is_none() {
+            limits.auth_failures_per_minute = 0;
+        }
+        limits
+    }
+
     /// Where files of rooms are kept: in the data folder, or in a bucket whose credentials the environment holds.
     pub(crate) fn file_options(&self, environment: impl Fn(&str) -> Option<String>) -> FileOptions {
         let place = match &self.files_bucket {

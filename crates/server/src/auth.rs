@@ -84,6 +84,12 @@ impl Authenticator {
         Self { store, known }
     }
 
+    /// Who shows this key, if it was shown before and is valid still; nothing is looked up.
+    pub fn remembered(&self, key: &str) -> Option<Caller> {
+        let state = self.known.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.callers.get(&ApiKey::hash_of(key)).copied()
+    }
+
     /// Who shows this key, or `None` when it opens nothing.
     ///
     /// # Errors

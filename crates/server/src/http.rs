@@ -9,6 +9,7 @@ mod error;
 mod extract;
 mod files;
 mod human;
+mod idempotency;
 mod memories;
 mod middleware;
 mod operation;
@@ -21,5 +22,6 @@ mod unread;
 
 pub use api_document::document as api_document;
 pub use error::ApiError;
+pub(crate) use extract::caller::ClientAddress;
 pub use middleware::RequestId;
 pub use router::router;

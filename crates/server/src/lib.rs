@@ -4,6 +4,7 @@ pub mod admin;
 pub mod auth;
 pub mod health;
 pub mod http;
+pub mod rates;
 pub mod render;
 pub mod secret;
 pub mod serve;

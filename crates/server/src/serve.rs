@@ -4,11 +4,15 @@
 //! with 1012. The second signal, or the deadline, cuts whatever is left.
 
 use std::io;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -125,31 +129,35 @@ pub async fn serve_router(listener: impl Accept, router: Router, shutdown: Cance
     connections.finish(Instant::now() + SOCKETS_SHARE, &CancellationToken::new()).await;
 }
 
+/// The address at the other end of a request's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerAddress(pub IpAddr);
+
 /// Something that hands out connections.
 pub trait Accept: Send + Sync {
     /// One connection.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    /// Waits for the next connection.
-    fn next(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+    /// Waits for the next connection; with the address that it comes from, if it has one.
+    fn next(&self) -> impl Future<Output = io::Result<(Self::Stream, Option<IpAddr>)>> + Send;
 }
 
 impl Accept for TcpListener {
     type Stream = TcpStream;
 
-    async fn next(&self) -> io::Result<TcpStream> {
-        let (stream, _) = self.accept().await?;
+    async fn next(&self) -> io::Result<(TcpStream, Option<IpAddr>)> {
+        let (stream, from) = self.accept().await?;
         // A push is one small write: without this it waits for the acknowledgement of the one before.
         stream.set_nodelay(true)?;
-        Ok(stream)
+        Ok((stream, Some(from.ip())))
     }
 }
 
 impl Accept for UnixListener {
     type Stream = UnixStream;
 
-    async fn next(&self) -> io::Result<UnixStream> {
-        self.accept().await.map(|(stream, _)| stream)
+    async fn next(&self) -> io::Result<(UnixStream, Option<IpAddr>)> {
+        self.accept().await.map(|(stream, _)| (stream, None))
     }
 }
 
@@ -185,9 +193,9 @@ impl Connections {
                 accepted = listener.next() => accepted,
             };
             match accepted {
-                Ok(stream) => {
+                Ok((stream, from)) => {
                     pause = Pause::default();
-                    self.spawn(prepare(stream));
+                    self.spawn(prepare(stream), from);
                 }
                 Err(error) if is_the_clients(&error) => {}
                 Err(error) => {
@@ -202,7 +210,7 @@ impl Connections {
         }
     }
 
-    fn spawn<S>(&self, prepared: impl Future<Output = Option<S>> + Send + 'static)
+    fn spawn<S>(&self, prepared: impl Future<Output = Option<S>> + Send + 'static, from: Option<IpAddr>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -214,7 +222,14 @@ impl Connections {
                 stream = prepared => stream,
             };
             let Some(stream) = stream else { return };
-            let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+            let router = TowerToHyperService::new(router);
+            let service = service_fn(move |mut request: Request<Incoming>| {
+                if let Some(from) = from {
+                    request.extensions_mut().insert(PeerAddress(from));
+                }
+                router.call(request)
+            });
+            let connection = http.serve_connection(TokioIo::new(stream), service);
             let mut connection = pin!(connection.with_upgrades());
             let ended = tokio::select! {
                 ended = connection.as_mut() => Some(ended),

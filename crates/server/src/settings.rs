@@ -7,6 +7,27 @@ use std::time::Duration;
 pub struct Limits {
     /// Largest request body, in bytes.
     pub body_bytes: usize,
+    /// Replies to requests with an idempotency key are remembered for so long.
+    pub idempotency_retention: Duration,
+    /// Requests a minute that read, for each key of an agent; no limit when `None`.
+    pub agent_reads_per_minute: Option<u32>,
+    /// Requests a minute that write, for each key of an agent; no limit when `None`.
+    pub agent_writes_per_minute: Option<u32>,
+    /// Requests a minute that read, for each key of a user; no limit when `None`.
+    pub user_reads_per_minute: Option<u32>,
+    /// Requests a minute that write, for each key of a user; no limit when `None`.
+    pub user_writes_per_minute: Option<u32>,
+    /// Unknown keys a minute that one address may show; no limit when 0.
+    pub auth_failures_per_minute: u32,
+    /// The header in which a proxy says whose request it passes on; its last address counts. Without it, the address of
+    /// the connection.
+    pub client_address_header: Option<String>,
+    /// Agents that a user may have, unless it has a quota of its own; no limit when `None`.
+    pub quota_agents: Option<u32>,
+    /// Rooms that an identity may have created, unless it has a quota of its own; no limit when `None`.
+    pub quota_rooms: Option<u32>,
+    /// Text messages that an identity may post in a day (UTC), unless it has a quota of its own; no limit when `None`.
+    pub quota_messages_per_day: Option<u32>,
     /// Longest time for one request, from its last header to its reply.
     pub request_timeout: Duration,
     /// Shortest description of an agent, in characters.
@@ -31,6 +52,8 @@ pub struct Limits {
     pub memories: bool,
     /// Largest frame that a client may send on a socket, in bytes.
     pub frame_bytes: usize,
+    /// Frames a second that a client may send on a socket, ten seconds' worth at once; more are refused.
+    pub socket_frames_per_second: u32,
     /// A socket that sends nothing for so long is closed with 1001.
     pub socket_idle: Duration,
     /// Topics that one socket may join.
@@ -51,6 +74,16 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes: 4 * 1024 * 1024,
+            idempotency_retention: Duration::from_secs(24 * 60 * 60),
+            agent_reads_per_minute: None,
+            agent_writes_per_minute: None,
+            user_reads_per_minute: None,
+            user_writes_per_minute: None,
+            auth_failures_per_minute: 600,
+            client_address_header: None,
+            quota_agents: None,
+            quota_rooms: None,
+            quota_messages_per_day: None,
             request_timeout: Duration::from_secs(30),
             description_min: 10,
             description_max: 2000,
@@ -63,6 +96,7 @@ impl Default for Limits {
             file_types: None,
             memories: true,
             frame_bytes: 64 * 1024,
+            socket_frames_per_second: 1000,
             socket_idle: Duration::from_secs(60),
             socket_topics: 10_000,
             socket_queue: 1024,

@@ -14,11 +14,14 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::{Authenticator, Known};
 use crate::health::Draining;
 use crate::http;
+use crate::rates::Rates;
 use crate::service::audit::Actor;
 use crate::service::bulk_deletions::{self, BulkDeletionsWaker};
 use crate::service::delivered::DeliveredMarks;
 use crate::service::delivery_updates::{self, DeliveryUpdates};
 use crate::service::files::{self, FileOptions, FilePlaceError, FileStore};
+use crate::service::idempotency;
+use crate::service::quotas::Quotas;
 use crate::service::removals::{self, RemovalsWaker};
 use crate::service::sightings::{self, Sightings};
 use crate::settings::Limits;
@@ -94,6 +97,7 @@ pub async fn services_only(options: AppOptions) -> Result<Services, StartError> 
     let store = Store::open(store, Arc::new(Silence)).await?;
     let files = FileStore::open(&files)?;
     // What a removal leaves to be done is in the database: the next server goes on with it.
+    let quotas = Quotas::load(&store).await?;
     Ok(Services {
         store,
         sightings: Sightings::new(Arc::clone(&clock)),
@@ -101,6 +105,7 @@ pub async fn services_only(options: AppOptions) -> Result<Services, StartError> 
         ids,
         limits: Arc::new(limits),
         files,
+        quotas,
         removals: RemovalsWaker::default(),
         bulk_deletions: BulkDeletionsWaker::default(),
         actor: Arc::new(Actor::local(Door::Offline)),
@@ -123,12 +128,15 @@ impl App {
         // After the store: who owns it may empty the spool.
         let files = FileStore::open(&files)?;
         let auth = Authenticator::new(store.clone(), known);
+        let quotas = Quotas::load(&store).await?;
+        let rates = Arc::new(Rates::new(Arc::clone(&limits), Arc::clone(&clock)));
         let services = Services {
             store,
             clock,
             ids,
             limits,
             files,
+            quotas,
             removals: RemovalsWaker::default(),
             bulk_deletions: BulkDeletionsWaker::default(),
             actor: Arc::new(Actor::local(Door::Start)),
@@ -139,13 +147,14 @@ impl App {
         let (delivered, marks) = DeliveredMarks::start(services.clone(), jobs_stop.clone());
         let removals = removals::start(services.clone(), jobs_stop.clone());
         let bulk = bulk_deletions::start(services.clone(), jobs_stop.clone());
+        let forgetting = idempotency::start(services.clone(), jobs_stop.clone());
         let expiry = files::start(services.clone(), jobs_stop.clone());
         let seen = sightings::start(services.clone(), run, jobs_stop.clone());
         let told = delivery_updates::start(services.clone(), hub.clone(), changed, jobs_stop.clone());
         Ok(Self {
-            state: AppState { services, hub, auth, delivered, draining: Draining::default() },
+            state: AppState { services, hub, rates, auth, delivered, draining: Draining::default() },
             jobs_stop,
-            jobs: Mutex::new(vec![bulk, marks, expiry, removals, seen, told]),
+            jobs: Mutex::new(vec![bulk, marks, expiry, forgetting, removals, seen, told]),
         })
     }
 

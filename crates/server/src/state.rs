@@ -8,10 +8,12 @@ use bandstand_store::Store;
 
 use crate::auth::Authenticator;
 use crate::health::Draining;
+use crate::rates::Rates;
 use crate::service::audit::Actor;
 use crate::service::bulk_deletions::BulkDeletionsWaker;
 use crate::service::delivered::DeliveredMarks;
 use crate::service::files::FileStore;
+use crate::service::quotas::Quotas;
 use crate::service::removals::RemovalsWaker;
 use crate::service::sightings::Sightings;
 use crate::settings::Limits;
@@ -30,6 +32,8 @@ pub struct Services {
     pub limits: Arc<Limits>,
     /// Files of rooms.
     pub files: FileStore,
+    /// Whether anybody has a quota of its own.
+    pub quotas: Quotas,
     /// Wakes the job that ends the deliveries of removed participants.
     pub removals: RemovalsWaker,
     /// Wakes the job that carries out bulk deletions.
@@ -47,6 +51,8 @@ pub struct AppState {
     pub services: Services,
     /// Live sockets, presence and activity.
     pub hub: Hub,
+    /// How many requests each key may make.
+    pub rates: Arc<Rates>,
     /// Who a key belongs to.
     pub auth: Authenticator,
     /// Batches the `delivered` marks of pushed messages.

@@ -46,6 +46,9 @@ pub enum StoreError {
     /// A UNIQUE constraint was violated. Queries decide by `ON CONFLICT` instead, so this is usually a bug as well.
     #[error("conflict: {0}")]
     Conflict(String),
+    /// The request's idempotency key is taken: it, or another with the same key, was carried out before.
+    #[error("a request with this idempotency key was carried out before")]
+    Repeated,
     /// A mistake in this program: wrong SQL, a panic, or an operation that waited for something else than its
     /// transaction.
     #[error("bug in a store operation: {0}")]
@@ -64,6 +67,7 @@ impl StoreError {
             | Self::Corrupt(_)
             | Self::Migration(_)
             | Self::Conflict(_)
+            | Self::Repeated
             | Self::Bug(_) => false,
         }
     }

@@ -14,6 +14,7 @@ use crate::dialect::Dialect;
 use crate::engine::postgres::{self, PostgresEngine};
 use crate::engine::sqlite::{self, SqliteEngine};
 use crate::error::StoreError;
+use crate::idempotency::Ticket;
 use crate::migrate::{self, Migration};
 use crate::value::{Param, Row};
 
@@ -80,6 +81,8 @@ impl StoreOptions {
 #[derive(Clone)]
 pub struct Store {
     engine: Arc<Engine>,
+    /// What writes through this handle are part of.
+    ticket: Option<Arc<Ticket>>,
 }
 
 enum Engine {
@@ -105,7 +108,14 @@ impl Store {
                 Engine::Postgres(PostgresEngine::open(&url, options, sink, migrations).await?)
             }
         };
-        Ok(Self { engine: Arc::new(engine) })
+        Ok(Self { engine: Arc::new(engine), ticket: None })
+    }
+
+    /// This store for one request that is to happen once: the next write stores the reply to it in the same transaction,
+    /// and is undone with [`StoreError::Repeated`] when the request's key is taken.
+    #[must_use]
+    pub fn with_ticket(&self, ticket: Ticket) -> Self {
+        Self { engine: Arc::clone(&self.engine), ticket: Some(Arc::new(ticket)) }
     }
 
     /// Runs `work` in one transaction: committed when it returns `Ok`, else rolled back. The answer comes after the
@@ -114,6 +124,28 @@ impl Store {
     /// `work` may await nothing but the transaction. A caller that goes away does not stop it. Once a statement has
     /// failed, the transaction is lost, and `work` should return that error.
     pub async fn write<T, E, F>(&self, name: &'static str, work: F) -> Result<T, E>
+    where
+        F: for<'t> FnOnce(&'t mut Writer) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        match self.ticket.clone() {
+            None => self.write_now(name, work).await,
+            Some(ticket) => {
+                self.write_now(name, move |tx: &mut Writer| -> BoxFuture<'_, Result<T, E>> {
+                    Box::pin(async move {
+                        let value = work(tx).await?;
+                        let reply = ticket.reply_to(name, &value)?;
+                        ticket.stamp(tx, &reply).await?;
+                        Ok(value)
+                    })
+                })
+                .await
+            }
+        }
+    }
+
+    async fn write_now<T, E, F>(&self, name: &'static str, work: F) -> Result<T, E>
     where
         F: for<'t> FnOnce(&'t mut Writer) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
         T: Send + 'static,

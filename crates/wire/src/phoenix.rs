@@ -37,6 +37,8 @@ pub mod event {
 
 /// Reasons of a refusal that clients know.
 pub mod reason {
+    /// More frames than the server takes from one connection.
+    pub const RATE_LIMITED: &str = "rate_limited";
     /// The identity may not join this topic (or there is no such room: not told apart).
     pub const UNAUTHORIZED: &str = "unauthorized";
     /// No such family of topics, or an event on a topic that was not joined.

@@ -50,6 +50,7 @@ impl Setting {
         let checked = match self.name {
             "log_level" => check_log_level(text),
             "public_url" => check_url(text),
+            "client_address_header" => check_header(text),
             _ => Ok(()),
         };
         checked.and_then(|()| self.at.set(settings, text, self.least))
@@ -70,6 +71,11 @@ impl Setting {
 fn check_log_level(text: &str) -> Result<(), String> {
     let parsed = tracing_subscriber::EnvFilter::try_new(text);
     parsed.map(drop).map_err(|_| format!("{text:?} is no log level; write error, warn, info, debug or trace"))
+}
+
+fn check_header(text: &str) -> Result<(), String> {
+    let sound = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    if sound { Ok(()) } else { Err(format!("{text:?} is no name of a header; write one such as x-forwarded-for")) }
 }
 
 fn check_url(text: &str) -> Result<(), String> {
@@ -145,6 +151,8 @@ const DATA: &str = "Data";
 const FILES: &str = "Files";
 const LOGS: &str = "Logs";
 const REQUESTS: &str = "Requests";
+const RATES: &str = "Rates";
+const QUOTAS: &str = "Quotas";
 const ROOMS: &str = "Agents and rooms";
 const SOCKETS: &str = "Sockets";
 
@@ -332,6 +340,79 @@ pub(crate) static TABLE: &[Setting] = &[
         at: &At::<Duration>(|s| &mut s.limits.request_timeout),
     },
     Setting {
+        name: "idempotency_retention",
+        group: REQUESTS,
+        doc: "A request that is repeated with the same Idempotency-Key is answered as the first time for so long.",
+        least: "1m",
+        at: &At::<Duration>(|s| &mut s.limits.idempotency_retention),
+    },
+    Setting {
+        name: "agent_reads_per_minute",
+        group: RATES,
+        doc: "GET requests a minute for each key of an agent; more get 429. Unless set, no limit.",
+        least: "1",
+        at: &At::<Option<u32>>(|s| &mut s.limits.agent_reads_per_minute),
+    },
+    Setting {
+        name: "agent_writes_per_minute",
+        group: RATES,
+        doc: "Other requests a minute for each key of an agent; more get 429, except what settles a turn. \
+              Unless set, no limit.",
+        least: "1",
+        at: &At::<Option<u32>>(|s| &mut s.limits.agent_writes_per_minute),
+    },
+    Setting {
+        name: "user_reads_per_minute",
+        group: RATES,
+        doc: "GET requests a minute for each key of a user; more get 429. Unless set, no limit.",
+        least: "1",
+        at: &At::<Option<u32>>(|s| &mut s.limits.user_reads_per_minute),
+    },
+    Setting {
+        name: "user_writes_per_minute",
+        group: RATES,
+        doc: "Other requests a minute for each key of a user; more get 429. Unless set, no limit.",
+        least: "1",
+        at: &At::<Option<u32>>(|s| &mut s.limits.user_writes_per_minute),
+    },
+    Setting {
+        name: "auth_failures_per_minute",
+        group: RATES,
+        doc: "Unknown keys a minute that one address may show; more get 429. 0 means no limit. Behind a proxy it counts \
+              only with client_address_header.",
+        least: "",
+        at: &At::<u32>(|s| &mut s.limits.auth_failures_per_minute),
+    },
+    Setting {
+        name: "client_address_header",
+        group: RATES,
+        doc: "The header in which a trusted proxy says whose request it passes on, such as x-forwarded-for; its last \
+              address counts. Without a proxy that sets it, anybody could. Unless set, the connection's address counts.",
+        least: "",
+        at: &At::<Option<String>>(|s| &mut s.limits.client_address_header),
+    },
+    Setting {
+        name: "quota_agents",
+        group: QUOTAS,
+        doc: "Agents that a user may have; one more gets 403 limit_reached. Unless set, no limit.",
+        least: "1",
+        at: &At::<Option<u32>>(|s| &mut s.limits.quota_agents),
+    },
+    Setting {
+        name: "quota_rooms",
+        group: QUOTAS,
+        doc: "Rooms that a user or agent may have created, deleted ones aside. Unless set, no limit.",
+        least: "1",
+        at: &At::<Option<u32>>(|s| &mut s.limits.quota_rooms),
+    },
+    Setting {
+        name: "quota_messages_per_day",
+        group: QUOTAS,
+        doc: "Text messages that a user or agent may post in a day (UTC). Unless set, no limit.",
+        least: "1",
+        at: &At::<Option<u32>>(|s| &mut s.limits.quota_messages_per_day),
+    },
+    Setting {
         name: "description_min",
         group: ROOMS,
         doc: "Shortest description of an agent, in characters.",
@@ -379,6 +460,13 @@ pub(crate) static TABLE: &[Setting] = &[
         doc: "Largest frame that a client may send on a socket.",
         least: "1KiB",
         at: &BytesAt(|s| &mut s.limits.frame_bytes),
+    },
+    Setting {
+        name: "socket_frames_per_second",
+        group: SOCKETS,
+        doc: "Frames a second that a client may send on a socket, ten seconds' worth at once; more are refused.",
+        least: "1",
+        at: &At::<u32>(|s| &mut s.limits.socket_frames_per_second),
     },
     Setting {
         name: "socket_idle",

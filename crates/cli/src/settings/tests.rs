@@ -210,3 +210,54 @@ fn durations_and_sizes_read_back_as_written() {
         assert!(Duration::read(bad).is_err(), "{bad}");
     }
 }
+
+#[test]
+fn every_limit_is_in_the_documentation_with_its_default() {
+    const ENDS: [&str; 13] = [
+        "_bytes",
+        "_max",
+        "_min",
+        "_timeout",
+        "_idle",
+        "_topics",
+        "_queue",
+        "_second",
+        "_minute",
+        "_day",
+        "_participants",
+        "_retention",
+        "_types",
+    ];
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/limits.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let rows: Vec<(&str, &str)> = page
+        .lines()
+        .filter_map(|line| {
+            let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);
+            Some((cells.next()?.trim_end_matches('`'), cells.next()?))
+        })
+        .collect();
+    let defaults = Settings::default();
+    for setting in TABLE {
+        let name = setting.name;
+        if name.starts_with("quota_") || ENDS.iter().any(|end| name.ends_with(end)) {
+            let default = setting.text(&defaults).unwrap_or_else(|| "none".to_owned());
+            assert!(rows.contains(&(name, default.as_str())), "{name}, {default} is not in docs/limits.md");
+        }
+    }
+    for (name, _) in rows {
+        assert!(TABLE.iter().any(|setting| setting.name == name), "there is no setting {name}");
+    }
+}
+
+#[test]
+fn behind_a_proxy_addresses_count_only_when_it_tells_them() {
+    let mut settings = Settings::default();
+    assert_eq!(settings.limits_in_force(), settings.limits);
+    settings.behind_proxy = true;
+    assert_eq!(settings.limits_in_force().auth_failures_per_minute, 0);
+    settings.limits.client_address_header = Some("x-real-ip".to_owned());
+    assert_eq!(settings.limits_in_force(), settings.limits);
+    let error = loaded(&flags(&[("data", "/nowhere"), ("client_address_header", "x: y")]), &[]).unwrap_err();
+    assert!(error.to_string().contains("is no name of a header"), "{error}");
+}

@@ -14,6 +14,8 @@ use crate::program::{Installation, Server, http_client};
 const OWNER_KEY: &str = "band_u_0123456789abcdefghijklmnopqrstuvwxyz";
 const ROUNDS: u64 = 30;
 const WRITERS: usize = 3;
+/// The writer that repeats what was not answered.
+const CAREFUL: usize = 0;
 
 /// The address of the server that runs just now; a killed one's is of no use, so its clients give up and read it anew.
 #[derive(Clone)]
@@ -24,8 +26,23 @@ struct Door {
 
 impl Door {
     async fn call(&self, key: &str, method: Method, path: &str, body: Option<Value>) -> Option<(StatusCode, Value)> {
+        self.call_once(key, method, path, body, None).await
+    }
+
+    /// The same with an idempotency key.
+    async fn call_once(
+        &self,
+        key: &str,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+        once: Option<String>,
+    ) -> Option<(StatusCode, Value)> {
         let mut request = self.client.request(method, format!("http://{}/api/v1{path}", self.address));
         request = request.header("x-api-key", key);
+        if let Some(once) = once {
+            request = request.header("idempotency-key", once);
+        }
         if let Some(body) = body {
             request = request.header("content-type", "application/json").body(body.to_string());
         }
@@ -72,15 +89,24 @@ struct Story {
 }
 
 impl Story {
-    /// Posts one numbered message after the other until the server is gone.
+    /// Posts one numbered message after the other until the server is gone. The careful writer sends an idempotency key
+    /// with each, and the one that was not answered again to the next server.
     async fn write(&self, door: &Door, writer: usize) {
+        let careful = writer == CAREFUL;
         loop {
-            let number = self.numbers[writer].fetch_add(1, Ordering::Relaxed);
+            let number = self.numbers[writer].load(Ordering::Relaxed);
+            if !careful {
+                self.numbers[writer].fetch_add(1, Ordering::Relaxed);
+            }
+            let once = careful.then(|| number.to_string());
             let body =
                 json!({"message": {"content": format!("{writer} {number}"), "mentions": [{"id": self.reader_id}]}});
             let path = format!("/agent/chats/{}/messages", self.room);
-            match door.call(&self.writers[writer], Method::POST, &path, Some(body)).await {
+            match door.call_once(&self.writers[writer], Method::POST, &path, Some(body), once).await {
                 Some((StatusCode::CREATED, reply)) => {
+                    if careful {
+                        self.numbers[writer].fetch_add(1, Ordering::Relaxed);
+                    }
                     let id = reply["data"]["id"].as_str().unwrap().to_owned();
                     let before = self.acknowledged.lock().await.posted.insert(id, (writer, number));
                     assert_eq!(before, None, "an id was given twice");
@@ -159,6 +185,7 @@ async fn nothing_acknowledged_is_lost(installation: Installation) {
 
     let mut seen = BTreeSet::new();
     let mut newest = [None; WRITERS];
+    let mut careful = Vec::new();
     for message in &history {
         let id = message["id"].as_str().unwrap();
         assert!(seen.insert(id.to_owned()), "{id} is there twice");
@@ -167,6 +194,9 @@ async fn nothing_acknowledged_is_lost(installation: Installation) {
         let (writer, number): (usize, u64) = (writer.parse().unwrap(), number.parse().unwrap());
         assert!(newest[writer] < Some(number), "{content} is out of order");
         newest[writer] = Some(number);
+        if writer == CAREFUL {
+            careful.push(number);
+        }
         if let Some(posted) = acknowledged.posted.get(id) {
             assert_eq!(*posted, (writer, number), "{id} is another message than was acknowledged");
         }
@@ -174,6 +204,11 @@ async fn nothing_acknowledged_is_lost(installation: Installation) {
         let delivery = &message["metadata"]["delivery_status"][&story.reader_id];
         assert_eq!(delivery["status"], "processed", "{message}");
     }
+    // Each once and none left out; the last may be one that the last kill kept from being answered.
+    let answered = story.numbers[CAREFUL].load(Ordering::Relaxed);
+    let expected: Vec<u64> = (0..answered.max(careful.len() as u64)).collect();
+    assert_eq!(careful, expected);
+    assert!(careful.len() as u64 <= answered + 1, "{answered} of {} were answered", careful.len());
     for id in acknowledged.posted.keys() {
         assert!(seen.contains(id), "{id} was acknowledged and is lost");
     }

@@ -5,6 +5,7 @@ use bandstand_domain::contact::AnswerError;
 use bandstand_domain::mention::MentionError;
 use bandstand_domain::room::RoomStatus;
 use bandstand_store::StoreError;
+use bandstand_store::quotas::LimitReached;
 use bandstand_wire::error::{ErrorBody, ErrorEnvelope};
 use hyper::StatusCode;
 use hyper::header::{HeaderValue, RETRY_AFTER};
@@ -100,6 +101,18 @@ impl ApiError {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
     }
 
+    /// 429: `what` may be asked again after so many whole seconds.
+    pub fn rate_limited(what: &str, wait: u64) -> Self {
+        let message = format!("too many {what}; wait {wait} s and try again");
+        Self { retry_after: Some(wait), ..Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message) }
+    }
+
+    /// With details beyond the message.
+    #[must_use]
+    pub fn with_details(self, details: Map<String, Value>) -> Self {
+        Self { details: Some(Box::new(details)), ..self }
+    }
+
     /// 422 with a code that clients match.
     pub fn unprocessable(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message)
@@ -134,7 +147,8 @@ impl ApiError {
         Self { cause: Some(cause.to_string()), retry_after: Some(1), ..bare }
     }
 
-    fn limit_reached(resource: &'static str, limit: usize, current: i64) -> Self {
+    fn limit_reached(resource: &'static str, limit: i64, current: i64) -> Self {
+        metrics::counter!("quota_refusals_total", "resource" => resource).increment(1);
         let details = [("resource", Value::from(resource)), ("limit", limit.into()), ("current", current.into())];
         let details = details.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
         let message = format!("the limit of {limit} {resource} is reached");
@@ -190,7 +204,18 @@ impl IntoResponse for ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        if error.is_unavailable() { Self::unavailable(error) } else { Self::internal(error) }
+        match error {
+            // Seen only by who reused a key that was forgotten in this moment; the next try finds it free.
+            StoreError::Repeated => Self::conflict(error.to_string()),
+            error if error.is_unavailable() => Self::unavailable(error),
+            error => Self::internal(error),
+        }
+    }
+}
+
+impl From<LimitReached> for ApiError {
+    fn from(reached: LimitReached) -> Self {
+        Self::limit_reached(reached.resource.as_str(), reached.limit, reached.current)
     }
 }
 
@@ -204,6 +229,7 @@ impl From<PostError> for ApiError {
             PostError::Mention(why) => Self::mention(&why),
             PostError::UnknownAttachment => Self::unprocessable("unknown_attachment", error.to_string()),
             PostError::Resolves => Self::invalid_at("/event/metadata/resolves", error.to_string()),
+            PostError::Quota(reached) => reached.into(),
             PostError::UnknownTask => Self::invalid_at("/event/metadata/task_id", error.to_string()),
             PostError::Store(cause) => cause.into(),
         }
@@ -279,6 +305,7 @@ impl From<RoomError> for ApiError {
             RoomError::NotFound => Self::not_found(),
             RoomError::NotOwner => Self::forbidden(error.to_string()),
             RoomError::NotActive(status) => Self::archived(status),
+            RoomError::Quota(reached) => reached.into(),
             RoomError::Store(cause) => cause.into(),
         }
     }
@@ -353,6 +380,7 @@ impl From<RegisterError> for ApiError {
             RegisterError::NameTaken => Self::invalid_at("name", error.to_string()),
             RegisterError::NoOwner => Self::unauthorized(),
             RegisterError::Randomness(why) => Self::internal(why),
+            RegisterError::Quota(reached) => reached.into(),
             RegisterError::Store(cause) => cause.into(),
         }
     }

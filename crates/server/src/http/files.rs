@@ -3,7 +3,7 @@
 use axum::body::{Body, BodyDataStream};
 use axum::extract::{Request, State};
 use axum::response::Response;
-use bandstand_domain::file::{self, Part};
+use bandstand_domain::file::{self, Attachment, Part};
 use bandstand_wire::ids::{FileId, RoomId};
 use bandstand_wire::rest::Data;
 use hyper::header::{
@@ -17,6 +17,7 @@ use crate::http::extract::body::Problems;
 use crate::http::extract::caller::{CallerAgent, CallerUser};
 use crate::http::extract::path::PathIds;
 use crate::http::extract::query::NoQuery;
+use crate::http::idempotency::Once;
 use crate::http::{ApiError, reply};
 use crate::render;
 use crate::service::files::Upload;
@@ -31,9 +32,10 @@ pub(crate) async fn upload_by_agent(
     CallerAgent(caller): CallerAgent,
     _: NoQuery,
     PathIds([room]): PathIds<1>,
+    once: Once,
     request: Request,
 ) -> Result<Response, ApiError> {
-    upload(&app, caller, RoomId(room), request).await
+    upload(&app, caller, RoomId(room), &once, request).await
 }
 
 /// `PUT` by a person.
@@ -42,9 +44,10 @@ pub(crate) async fn upload_by_user(
     CallerUser(caller): CallerUser,
     _: NoQuery,
     PathIds([room]): PathIds<1>,
+    once: Once,
     request: Request,
 ) -> Result<Response, ApiError> {
-    upload(&app, caller, RoomId(room), request).await
+    upload(&app, caller, RoomId(room), &once, request).await
 }
 
 /// `GET …/{id}` by an agent.
@@ -73,7 +76,13 @@ fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name).and_then(|value| std::str::from_utf8(value.as_bytes()).ok())
 }
 
-async fn upload(app: &AppState, caller: Caller, room: RoomId, request: Request) -> Result<Response, ApiError> {
+async fn upload(
+    app: &AppState,
+    caller: Caller,
+    room: RoomId,
+    once: &Once,
+    request: Request,
+) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
     let headers = request.headers();
     let name = match text(headers, NAME).map(file::name) {
@@ -98,9 +107,14 @@ async fn upload(app: &AppState, caller: Caller, room: RoomId, request: Request) 
         return Err(ApiError::too_large(usize::try_from(limit).unwrap_or(usize::MAX)));
     }
     let body: BodyDataStream = request.into_body().into_data_stream();
-    let (file, new) = app.upload(Upload { room, caller, name, hash: hash.unwrap_or_default() }, body).await?;
-    let status = if new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(reply::json(status, &Data { data: render::attachment(&file) }))
+    let hash = hash.unwrap_or_default();
+    // The bytes are held against this hash before anything is stored, so it may stand for them.
+    once.note_content(&[&hash, name.as_bytes()]);
+    let taken = |(file, new): &(Attachment, bool)| {
+        let status = if *new { StatusCode::CREATED } else { StatusCode::OK };
+        reply::json(status, &Data { data: render::attachment(file) })
+    };
+    Ok(taken(&once.services(app, taken).upload(Upload { room, caller, name, hash }, body).await?))
 }
 
 async fn download(

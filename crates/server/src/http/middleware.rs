@@ -1,6 +1,7 @@
 //! What surrounds each request: its id, its span and log line, its time limit, and a net under panics.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, OnceLock};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
@@ -11,7 +12,8 @@ use hyper::header::{ALLOW, CONNECTION, HeaderName, HeaderValue};
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use crate::http::{ApiError, unread};
+use crate::http::{ApiError, idempotency, unread};
+use crate::rates::Standing;
 use crate::state::AppState;
 
 /// The id of a request: in its log lines, in the reply's `x-request-id` header, and in an error's body.
@@ -19,6 +21,9 @@ use crate::state::AppState;
 pub struct RequestId(pub String);
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+
+/// How the caller's key stands, once it is known.
+pub(crate) type StandingSlot = Arc<OnceLock<Standing>>;
 
 /// Runs a request. The path is logged as its pattern, without ids or query: a socket's query holds a key.
 pub(crate) async fn around(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
@@ -30,9 +35,21 @@ pub(crate) async fn around(State(app): State<AppState>, mut request: Request, ne
     let started = Instant::now();
     // The bytes of a file may take their time.
     let limit = if route.ends_with("/files") { app.limits.upload_timeout } else { app.limits.request_timeout };
+    let standing = app.rates.counts_requests().then(StandingSlot::default);
+    if let Some(slot) = &standing {
+        request.extensions_mut().insert(Arc::clone(slot));
+    }
+    let attempt = idempotency::begin(&mut request);
     let (request, unread) = unread::lend(request);
     let run = async {
-        let run = AssertUnwindSafe(next.run(request)).catch_unwind();
+        let run = async {
+            let response = next.run(request).await;
+            match attempt {
+                None => response,
+                Some(attempt) => attempt.settle(&app, response).await,
+            }
+        };
+        let run = AssertUnwindSafe(run).catch_unwind();
         match tokio::time::timeout(limit, run).await {
             Ok(Ok(response)) => response,
             Ok(Err(_)) => ApiError::internal("the handler panicked").into_response(),
@@ -59,6 +76,9 @@ pub(crate) async fn around(State(app): State<AppState>, mut request: Request, ne
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(HEADER, value);
     }
+    if let Some(standing) = standing.as_ref().and_then(|slot| slot.get()) {
+        tell_standing(&mut response, *standing);
+    }
     if ends {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
@@ -74,4 +94,16 @@ pub(crate) async fn around(State(app): State<AppState>, mut request: Request, ne
     }
     drop(entered);
     response
+}
+
+/// Says how the caller's key stands. Not beside other errors: clients take the reset for the time to wait.
+fn tell_standing(response: &mut Response, standing: Standing) {
+    let status = response.status();
+    if !(status.is_success() || status == StatusCode::TOO_MANY_REQUESTS) {
+        return;
+    }
+    let headers = response.headers_mut();
+    headers.insert("x-ratelimit-limit", standing.limit.into());
+    headers.insert("x-ratelimit-remaining", standing.remaining.into());
+    headers.insert("x-ratelimit-reset", standing.reset.into());
 }

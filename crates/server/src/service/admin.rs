@@ -3,6 +3,7 @@
 use bandstand_domain::handle::{self, UsernameError};
 use bandstand_domain::identity::{Agent, Profile, User, UserRole, user_name};
 use bandstand_store::keys::KeyInfo;
+use bandstand_store::quotas::LimitReached;
 use bandstand_store::{Reader, StoreError, Writer, identities, keys};
 use bandstand_wire::ids::{IdentityId, IdentityKind, KeyId};
 use serde_json::json;
@@ -107,6 +108,9 @@ pub enum AdminError {
     /// The agent worked, and `force` was not given.
     #[error("the agent {0:?} has execution history; add --force to remove it all the same")]
     HasHistory(String),
+    /// The owner has as many agents as it may have.
+    #[error(transparent)]
+    Quota(LimitReached),
     /// There is no randomness for a key.
     #[error("no randomness for a key: {0}")]
     Randomness(getrandom::Error),
@@ -276,6 +280,7 @@ impl Services {
         self.register_agent_noting(registration, Some(self.noting("agent.add"))).await.map_err(|why| match why {
             RegisterError::NameTaken => AdminError::NameTaken { owner: owner.handle, name },
             RegisterError::NoOwner => AdminError::NoOwner,
+            RegisterError::Quota(reached) => AdminError::Quota(reached),
             RegisterError::Randomness(why) => AdminError::Randomness(why),
             RegisterError::Store(why) => AdminError::Store(why),
         })

@@ -3,6 +3,7 @@
 use bandstand_domain::handle;
 use bandstand_domain::identity::{Agent, Profile};
 use bandstand_store::participants::Leftover;
+use bandstand_store::quotas::{LimitReached, Resource};
 use bandstand_store::{StoreError, Writer, audit, contacts, executions, identities, keys, participants, rooms};
 use bandstand_wire::ids::{IdentityId, IdentityKind};
 use bandstand_wire::time::Timestamp;
@@ -36,6 +37,9 @@ pub enum RegisterError {
     /// The owner was deleted meanwhile.
     #[error("the owner does not exist")]
     NoOwner,
+    /// A quota is used up.
+    #[error(transparent)]
+    Quota(#[from] LimitReached),
     /// There is no randomness for a key.
     #[error("no randomness: {0}")]
     Randomness(getrandom::Error),
@@ -88,11 +92,15 @@ impl Services {
         let api_key = ApiKey::generate(KeyKind::Agent, getrandom::fill).map_err(RegisterError::Randomness)?;
         let (id, key_id, now) = (self.ids.identity(), self.ids.key(), self.clock.now());
         let (hash, hint) = (api_key.hash(), api_key.hint());
+        let quota = self.quota_rule(Resource::Agents);
         let agent = self
             .store
             .write("register_agent", move |tx| {
                 Box::pin(async move {
                     let owner = identities::user(tx, registration.owner).await?.ok_or(RegisterError::NoOwner)?;
+                    if let Some(quota) = quota {
+                        quota.claim::<RegisterError>(tx, registration.owner).await?;
+                    }
                     let base = handle::slug(&registration.name);
                     for attempt in 1..=SLUG_TRIES {
                         let slug = handle::slug_choice(&base, attempt);

@@ -91,17 +91,19 @@ impl Services {
             })
             .await?;
         let new = NewBulkDeletion { id, user: caller.identity, resource, force, items, at: now };
-        let accepted: Option<BulkDeletion> = self
+        let accepted = self
             .store
             .write("accept_bulk_deletion", move |tx| {
                 Box::pin(async move {
                     bulk_deletions::insert(tx, &new).await?;
-                    bulk_deletions::one(tx, new.user, new.id).await
+                    let accepted = bulk_deletions::one(tx, new.user, new.id).await?;
+                    let gone = "a bulk deletion is gone as soon as it was accepted";
+                    accepted.ok_or_else(|| StoreError::Bug(gone.to_owned()))
                 })
             })
             .await?;
         self.bulk_deletions.0.notify_one();
-        accepted.ok_or_else(|| StoreError::Bug("a bulk deletion is gone as soon as it was accepted".to_owned()))
+        Ok(accepted)
     }
 
     /// How far a request of a user is; `None` when it made none of this id.

@@ -13,6 +13,7 @@ use bandstand_domain::task::TaskRef;
 use bandstand_store::deliveries::{self, Place};
 use bandstand_store::messages::{self, NewMessage};
 use bandstand_store::participants::{self, Access};
+use bandstand_store::quotas::{LimitReached, Resource};
 use bandstand_store::{Reader, StoreError, Writer, files, rooms, tasks};
 use bandstand_wire::ids::{FileId, IdentityKind, MessageId, RoomId};
 use bandstand_wire::time::Timestamp;
@@ -91,6 +92,9 @@ pub enum PostError {
     /// `task_id` names no task of this room.
     #[error("must be a task of this room")]
     UnknownTask,
+    /// A quota is used up.
+    #[error(transparent)]
+    Quota(#[from] LimitReached),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -173,6 +177,7 @@ impl Services {
     pub async fn post_message(&self, post: PostMessage) -> Result<Posted, PostError> {
         check_content(&post.content)?;
         let (id, now) = (self.ids.message(), self.clock.now());
+        let quota = self.quota_rule(Resource::Messages);
         self.store
             .write("post_message", move |tx| {
                 Box::pin(async move {
@@ -183,6 +188,9 @@ impl Services {
                     let mentions = mention::resolve(post.caller.identity, &present, &post.mentions)?;
                     let content = mention::normalize(&post.content, &mentions);
                     let attachments = attached(tx, access.room_key, &post.attachments, now).await?;
+                    if let Some(quota) = quota {
+                        quota.count_message::<PostError>(tx, post.caller.identity, now).await?;
+                    }
                     let at = rooms::message_posted(tx, access.room_key, MessageKind::Text, now).await?;
                     messages::insert(
                         tx,

@@ -4,6 +4,7 @@ use bandstand_domain::event::Event;
 use bandstand_domain::membership::{self, MembershipError, Participant, Role};
 use bandstand_domain::room::{Room, RoomKind, RoomStatus};
 use bandstand_store::participants::NewParticipant;
+use bandstand_store::quotas::Resource;
 use bandstand_store::{StoreError, Writer, contacts, deliveries, participants, peers, rooms, tasks};
 use bandstand_wire::ids::{IdentityId, IdentityKind, RoomId};
 use bandstand_wire::time::Timestamp;
@@ -32,7 +33,7 @@ pub enum ParticipantError {
     #[error("a room may have at most {limit} participants")]
     Full {
         /// How many it may have.
-        limit: usize,
+        limit: i64,
         /// How many it has.
         current: i64,
     },
@@ -57,6 +58,7 @@ impl Services {
         role: Role,
     ) -> Result<Participant, ParticipantError> {
         let (now, limit) = (self.clock.now(), self.limits.room_participants);
+        let quota = self.quota_rule(Resource::Participants);
         let execution = self.ids.execution();
         self.store
             .write("add_participant", move |tx| {
@@ -93,7 +95,11 @@ impl Services {
                         return Err(ParticipantError::AlreadyIn);
                     }
                     let count = rooms::membership_changed(tx, key, 1, now).await?;
-                    if usize::try_from(count).is_ok_and(|count| count > limit) {
+                    let limit = match quota {
+                        Some(quota) => quota.most(tx, access.room.creator).await?,
+                        None => i64::try_from(limit).unwrap_or(i64::MAX),
+                    };
+                    if count > limit {
                         return Err(ParticipantError::Full { limit, current: count - 1 });
                     }
                     let mut room = Room { updated_at: now, ..access.room };

@@ -4,6 +4,7 @@ use bandstand_domain::event::Event;
 use bandstand_domain::membership::{Participant, Role};
 use bandstand_domain::room::{Room, RoomKind, RoomStatus};
 use bandstand_store::participants::{self, Access, NewParticipant};
+use bandstand_store::quotas::{LimitReached, Resource};
 use bandstand_store::{StoreError, Writer, boards, rooms};
 use bandstand_wire::ids::{IdentityKind, RoomId};
 use bandstand_wire::time::Timestamp;
@@ -24,6 +25,9 @@ pub enum RoomError {
     /// The room is archived or closed.
     #[error("the room is {}: it can be read but not written to", .0.as_str())]
     NotActive(RoomStatus),
+    /// A quota is used up.
+    #[error(transparent)]
+    Quota(#[from] LimitReached),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -33,7 +37,7 @@ impl Services {
     /// Creates a room whose owner is the caller.
     ///
     /// # Errors
-    /// When the store fails.
+    /// [`RoomError::Quota`], or when the store fails.
     pub async fn create_room(
         &self,
         caller: Caller,
@@ -54,9 +58,13 @@ impl Services {
             inserted_at: now,
             updated_at: now,
         };
+        let quota = self.quota_rule(Resource::Rooms);
         self.store
             .write("create_room", move |tx| {
                 Box::pin(async move {
+                    if let Some(quota) = quota {
+                        quota.claim::<RoomError>(tx, caller.identity).await?;
+                    }
                     let advanced = rooms::insert(tx, &room).await?;
                     let status = Participant::initial_status(caller.kind);
                     let creator = NewParticipant {

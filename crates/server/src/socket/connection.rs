@@ -22,6 +22,7 @@ use super::join::{self, Asked, Gate, NOTHING, Settled};
 use super::outbound::{Item, Work};
 use super::presence;
 use crate::auth::Caller;
+use crate::rates::Allowance;
 use crate::state::AppState;
 
 /// Questions that one connection may ask at a time; with more on their way it reads no further frames. A client that
@@ -68,6 +69,9 @@ struct Connection {
     /// Questions on their way.
     asked: FuturesUnordered<Asked>,
     last_seen: Instant,
+    /// When it may send as many frames again as at first, in microseconds since it began.
+    frames_full_at: i64,
+    began: Instant,
 }
 
 impl Connection {
@@ -92,6 +96,8 @@ impl Connection {
             channels: HashMap::new(),
             asked,
             last_seen: Instant::now(),
+            frames_full_at: 0,
+            began: Instant::now(),
         }
     }
 
@@ -185,6 +191,7 @@ impl Connection {
     fn frame(&mut self, frame: &ClientFrame<'_>) {
         match (frame.topic.as_str(), frame.event.as_str()) {
             (event::HEARTBEAT_TOPIC, event::HEARTBEAT) => self.reply(frame, NOTHING),
+            _ if !self.may_send() => self.refuse(frame, reason::RATE_LIMITED),
             (_, event::JOIN) => self.join(frame),
             (_, event::LEAVE) => self.leave(frame),
             _ => match self.joined(&frame.topic) {
@@ -192,6 +199,18 @@ impl Connection {
                 None => self.refuse(frame, reason::UNMATCHED_TOPIC),
             },
         }
+    }
+
+    /// Counts a frame; false when it is one too many.
+    fn may_send(&mut self) -> bool {
+        let limit = self.state.limits.socket_frames_per_second.max(1);
+        let now = i64::try_from(self.began.elapsed().as_micros()).unwrap_or(i64::MAX);
+        let allowance = Allowance::new(limit.saturating_mul(10), 10);
+        let taken = allowance.take(&mut self.frames_full_at, now, false).is_ok();
+        if !taken {
+            metrics::counter!("requests_limited_total", "limit" => "socket_frames").increment(1);
+        }
+        taken
     }
 
     fn join(&mut self, frame: &ClientFrame<'_>) {

@@ -70,6 +70,11 @@ impl Claim {
         Ok((Self { key, agent }, Wishes { version, on_conflict }))
     }
 
+    /// Whether the key was valid before, and is still.
+    pub(crate) fn is_remembered(&self, auth: &Authenticator) -> bool {
+        auth.remembered(&self.key).is_some()
+    }
+
     /// Who that is: the key's identity, or the agent that the key's user owns and claims to be.
     ///
     /// # Errors

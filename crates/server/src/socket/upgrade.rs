@@ -2,6 +2,7 @@
 //!
 //! The query string holds secrets: nothing here logs it.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use axum::Router;
@@ -16,6 +17,7 @@ use bandstand_wire::ids::IdentityKind;
 
 use super::connection::{self, Welcome};
 use super::identify::{Claim, OnConflict, Unusable, Wishes};
+use crate::http::ClientAddress;
 use crate::state::AppState;
 
 /// Bytes read at a time. Frames of clients are about a hundred bytes, and every connection keeps such a buffer.
@@ -89,13 +91,14 @@ async fn upgrade(
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
+    ClientAddress(from): ClientAddress,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
     if state.hub.is_draining() {
         return Err(Refusal::Unavailable);
     }
     let (claim, wishes) = Claim::read(&headers, query.as_deref())?;
-    let welcome = admit(&state, claim, &wishes).await?;
+    let welcome = admit(&state, claim, &wishes, from).await?;
     let upgrade = upgrade.map_err(|_| Refusal::NotAnUpgrade)?;
     let limit = state.limits.frame_bytes;
     // From here the connection counts, so that a shutdown waits for it even before it is registered.
@@ -112,14 +115,23 @@ async fn upgrade(
         }))
 }
 
-async fn admit(state: &AppState, claim: Claim, wishes: &Wishes) -> Result<Welcome, Refusal> {
+async fn admit(state: &AppState, claim: Claim, wishes: &Wishes, from: Option<IpAddr>) -> Result<Welcome, Refusal> {
+    if let Err(wait) = state.rates.may_try(from)
+        && !claim.is_remembered(&state.auth)
+    {
+        return Err(Refusal::TooMany(wait));
+    }
     let caller = claim.resolve(&state.auth).await.map_err(|error| {
         tracing::warn!(%error, "cannot look up a key");
         Refusal::Unavailable
     })?;
-    let caller = caller.ok_or(Refusal::Forbidden)?;
+    let Some(caller) = caller else {
+        state.rates.failed(from);
+        return Err(Refusal::Forbidden);
+    };
     let on_conflict = wishes.on_conflict.ok_or(Refusal::InvalidOnConflict)?;
     if let Err(seconds) = state.hub.admit(caller.key) {
+        metrics::counter!("requests_limited_total", "limit" => "upgrades").increment(1);
         if caller.kind == IdentityKind::Agent {
             state.sightings.rate_limited(caller.identity, Duration::from_secs(seconds));
         }

@@ -23,6 +23,8 @@ mod errors;
 mod executions;
 mod files;
 mod history;
+mod idempotency;
+mod limits;
 mod ledger;
 mod memories;
 mod memory_lists;

@@ -2,7 +2,7 @@
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use bandstand_domain::board::{GoalUpdate, goal_text};
+use bandstand_domain::board::{self as domain, GoalUpdate, goal_text};
 use bandstand_domain::task::{LINE_MAX_CHARACTERS, TEXT_MAX_CHARACTERS};
 use bandstand_wire::ids::RoomId;
 use bandstand_wire::rest::task::Board;
@@ -12,6 +12,7 @@ use crate::http::extract::body::{JsonBody, Object, Problems};
 use crate::http::extract::path::PathIds;
 use crate::http::extract::query::Query;
 use crate::http::extract::task::BoardCaller;
+use crate::http::idempotency::Once;
 use crate::http::{ApiError, reply};
 use crate::render;
 use crate::state::AppState;
@@ -35,6 +36,7 @@ pub(crate) async fn set(
     BoardCaller(caller): BoardCaller,
     PathIds([room]): PathIds<1>,
     RawQuery(raw): RawQuery,
+    once: Once,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     Query::new(raw.as_deref(), &[]).finish()?;
@@ -51,6 +53,7 @@ pub(crate) async fn set(
     let title = part("goal_title", LINE_MAX_CHARACTERS);
     let summary = part("goal_summary", TEXT_MAX_CHARACTERS);
     problems.finish()?;
-    let board = app.set_goal(caller, RoomId(room), GoalUpdate { title, summary }).await?;
-    Ok(reply::ok(render::board::board(&board)))
+    let saved = |board: &domain::Board| reply::ok(render::board::board(board));
+    let update = GoalUpdate { title, summary };
+    Ok(saved(&once.services(&app, saved).set_goal(caller, RoomId(room), update).await?))
 }

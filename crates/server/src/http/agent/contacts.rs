@@ -2,7 +2,7 @@
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use bandstand_domain::contact::{Answer, RequestStatus};
+use bandstand_domain::contact::{Answer, ContactRequest, RequestStatus};
 use bandstand_wire::ids::ContactRequestId;
 use bandstand_wire::rest::Page;
 use bandstand_wire::rest::contact::{AgentContactRequests, ContactRemoved, ContactRequestsMetadata, RequestDirections};
@@ -12,6 +12,7 @@ use crate::http::extract::caller::CallerAgent;
 use crate::http::extract::page::OffsetPage;
 use crate::http::extract::query::{NoQuery, Query};
 use crate::http::human::contacts::{contact_target, message, page_only, parse_handle, status};
+use crate::http::idempotency::Once;
 use crate::http::{ApiError, reply};
 use crate::render::contact as render;
 use crate::service::contacts::RequestTarget;
@@ -34,6 +35,7 @@ pub(crate) async fn add(
     State(app): State<AppState>,
     CallerAgent(caller): CallerAgent,
     _: NoQuery,
+    once: Once,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
@@ -42,8 +44,9 @@ pub(crate) async fn add(
     let text = root.text("handle", &mut problems);
     let message = message(&root, &mut problems);
     problems.finish()?;
-    let asked = app.ask_contact(caller, parse_handle("/handle", &text)?, message).await?;
-    Ok(reply::created(render::request_action(&asked)))
+    let created = |asked: &ContactRequest| reply::created(render::request_action(asked));
+    let handle = parse_handle("/handle", &text)?;
+    Ok(created(&once.services(&app, created).ask_contact(caller, handle, message).await?))
 }
 
 /// `POST …/remove`: for both.
@@ -88,6 +91,7 @@ pub(crate) async fn respond(
     State(app): State<AppState>,
     CallerAgent(caller): CallerAgent,
     _: NoQuery,
+    once: Once,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
@@ -109,6 +113,6 @@ pub(crate) async fn respond(
     };
     // A missing or wrong action was refused above.
     let action = action.ok_or_else(|| ApiError::invalid_at("/action", "can't be blank"))?;
-    let answered = app.answer_request(caller, target, action).await?;
-    Ok(reply::ok(render::request_action(&answered)))
+    let answered = |request: &ContactRequest| reply::ok(render::request_action(request));
+    Ok(answered(&once.services(&app, answered).answer_request(caller, target, action).await?))
 }

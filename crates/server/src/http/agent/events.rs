@@ -13,6 +13,7 @@ use crate::http::extract::body::{JsonBody, Object, Problems};
 use crate::http::extract::caller::CallerAgent;
 use crate::http::extract::path::PathIds;
 use crate::http::extract::query::NoQuery;
+use crate::http::idempotency::Once;
 use crate::http::{ApiError, reply};
 use crate::service::messages::PostEvent;
 use crate::state::AppState;
@@ -26,6 +27,7 @@ pub(crate) async fn post(
     CallerAgent(caller): CallerAgent,
     _: NoQuery,
     PathIds([room]): PathIds<1>,
+    once: Once,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
@@ -51,8 +53,9 @@ pub(crate) async fn post(
     let kind = kind.ok_or_else(|| ApiError::invalid_at("/event/message_type", "can't be blank"))?;
     let room = RoomId(room);
     let post = PostEvent { room, caller, kind, content: text, metadata: metadata_text, resolves, task };
-    let id = app.post_event(post).await.map_err(at_event)?;
-    Ok(reply::created(EventCreated { id, success: true, message_type: kind.as_str() }))
+    let created =
+        move |id: &MessageId| reply::created(EventCreated { id: *id, success: true, message_type: kind.as_str() });
+    Ok(created(&once.services(&app, created).post_event(post).await.map_err(at_event)?))
 }
 
 /// A content fault is at `/event/content` here.

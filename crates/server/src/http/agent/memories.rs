@@ -3,7 +3,7 @@
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use bandstand_domain::memory::{
-    METADATA_MAX_BYTES, MemoryScope, MemorySegment, MemorySystem, MemoryType, check_content, check_thought,
+    METADATA_MAX_BYTES, Memory, MemoryScope, MemorySegment, MemorySystem, MemoryType, check_content, check_thought,
 };
 use bandstand_wire::ids::MemoryId;
 use serde_json::Value;
@@ -12,6 +12,7 @@ use crate::http::extract::body::{JsonBody, Object, Problems};
 use crate::http::extract::caller::CallerAgent;
 use crate::http::extract::path::PathIds;
 use crate::http::extract::query::{NoQuery, Query};
+use crate::http::idempotency::Once;
 use crate::http::memories::{MemoriesOn, filters, one_of, page, parameters, slice, with_meta};
 use crate::http::{ApiError, reply};
 use crate::render;
@@ -57,10 +58,12 @@ pub(crate) async fn create(
     CallerAgent(caller): CallerAgent,
     _: NoQuery,
     _: MemoriesOn,
+    once: Once,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let new = new_memory(&body)?;
-    Ok(reply::created(render::memory::agent(&app.store_memory(caller, new).await?)))
+    let created = |memory: &Memory| reply::created(render::memory::agent(memory));
+    Ok(created(&once.services(&app, created).store_memory(caller, new).await?))
 }
 
 /// `GET …/{id}`.

@@ -19,9 +19,11 @@ use crate::http::extract::page::{DUAL, DualPage};
 use crate::http::extract::path::PathIds;
 use crate::http::extract::query::{NoQuery, Query};
 use crate::http::human::messages::new_message;
+use crate::http::idempotency::Once;
 use crate::http::{ApiError, reply};
 use crate::render;
 use crate::service::marks::MarkError;
+use crate::service::messages::Posted;
 use crate::state::AppState;
 
 /// Metadata of the list: paging, and the status that applied.
@@ -85,9 +87,10 @@ pub(crate) async fn post(
     CallerAgent(caller): CallerAgent,
     _: NoQuery,
     PathIds([room]): PathIds<1>,
+    once: Once,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
-    posted(&app, caller, RoomId(room), &body).await
+    posted(&app, caller, RoomId(room), &once, &body).await
 }
 
 /// Posts a message for either kind of caller.
@@ -95,11 +98,14 @@ pub(crate) async fn posted(
     app: &AppState,
     caller: Caller,
     room: RoomId,
+    once: &Once,
     body: &serde_json::Value,
 ) -> Result<Response, ApiError> {
-    let posted = app.post_message(new_message(body, caller, room)?).await?;
-    let recipients = render::recipients(&posted.mentions);
-    Ok(reply::created(MessageSent { id: posted.id, success: true, recipients }))
+    let sent = |posted: &Posted| {
+        let recipients = render::recipients(&posted.mentions);
+        reply::created(MessageSent { id: posted.id, success: true, recipients })
+    };
+    Ok(sent(&once.services(app, sent).post_message(new_message(body, caller, room)?).await?))
 }
 
 /// `GET …/next`: the oldest message that is not done, or 204.
@@ -113,16 +119,22 @@ pub(crate) async fn next(
     Ok(found.map_or_else(reply::no_content, |message| reply::ok(render::message(&message))))
 }
 
-async fn mark(app: &AppState, caller: Caller, ids: [uuid::Uuid; 2], mark: Mark) -> Result<Response, ApiError> {
+async fn mark(
+    app: &AppState,
+    caller: Caller,
+    ids: [uuid::Uuid; 2],
+    once: &Once,
+    mark: Mark,
+) -> Result<Response, ApiError> {
     let id = MessageId(ids[1]);
-    let state = mark.state();
-    let attempt_number = match app.mark(caller, RoomId(ids[0]), id, mark).await {
+    let status = mark.state().wire().unwrap_or_default();
+    let marked =
+        move |number: &i64| reply::ok(MessageStatusChange { id, success: true, status, attempt_number: *number });
+    match once.services(app, marked).mark(caller, RoomId(ids[0]), id, mark).await {
         // Clients know by it that they are stopped in this room.
-        Err(MarkError::Stopped) => return Ok(reply::no_content()),
-        marked => marked?,
-    };
-    let status = state.wire().unwrap_or_default();
-    Ok(reply::ok(MessageStatusChange { id, success: true, status, attempt_number }))
+        Err(MarkError::Stopped) => Ok(reply::no_content()),
+        number => Ok(marked(&number?)),
+    }
 }
 
 /// `POST …/{id}/processing`: I start to work on this.
@@ -131,8 +143,9 @@ pub(crate) async fn processing(
     CallerAgent(caller): CallerAgent,
     _: NoQuery,
     PathIds(ids): PathIds<2>,
+    once: Once,
 ) -> Result<Response, ApiError> {
-    mark(&app, caller, ids, Mark::Processing).await
+    mark(&app, caller, ids, &once, Mark::Processing).await
 }
 
 /// `POST …/{id}/processed`: I am done with this. With a body, which no Band client sends: it was not for me.
@@ -141,10 +154,11 @@ pub(crate) async fn processed(
     CallerAgent(caller): CallerAgent,
     _: NoQuery,
     PathIds(ids): PathIds<2>,
+    once: Once,
     OptionalJsonBody(body): OptionalJsonBody,
 ) -> Result<Response, ApiError> {
     let done = body.map_or(Ok(Mark::Processed), |body| finished(&body))?;
-    mark(&app, caller, ids, done).await
+    mark(&app, caller, ids, &once, done).await
 }
 
 /// What the body of a `processed` mark says.
@@ -183,6 +197,7 @@ pub(crate) async fn failed(
     CallerAgent(caller): CallerAgent,
     _: NoQuery,
     PathIds(ids): PathIds<2>,
+    once: Once,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
@@ -193,5 +208,5 @@ pub(crate) async fn failed(
         check_words("/error", &error, &mut problems);
     }
     problems.finish()?;
-    mark(&app, caller, ids, Mark::Failed(error)).await
+    mark(&app, caller, ids, &once, Mark::Failed(error)).await
 }

@@ -2,6 +2,7 @@
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
+use bandstand_domain::room::Room;
 use bandstand_wire::ids::RoomId;
 use bandstand_wire::rest::Page;
 use bandstand_wire::rest::room::{AgentChatRoomListItem, Roster};
@@ -11,7 +12,8 @@ use crate::http::extract::caller::CallerAgent;
 use crate::http::extract::page::OffsetPage;
 use crate::http::extract::path::PathIds;
 use crate::http::extract::query::{NoQuery, Query};
-use crate::http::human::rooms::{created_room, new_title};
+use crate::http::human::rooms::{new_room, new_title};
+use crate::http::idempotency::Once;
 use crate::http::{ApiError, reply};
 use crate::render;
 use crate::state::AppState;
@@ -51,10 +53,12 @@ pub(crate) async fn create(
     State(app): State<AppState>,
     CallerAgent(caller): CallerAgent,
     _: NoQuery,
+    once: Once,
     OptionalJsonBody(body): OptionalJsonBody,
 ) -> Result<Response, ApiError> {
-    let room = created_room(&app, caller, body.as_ref()).await?;
-    Ok(reply::created(render::room(&room)))
+    let created = |room: &Room| reply::created(render::room(room));
+    let (title, task_id) = new_room(body.as_ref())?;
+    Ok(created(&once.services(&app, created).create_room(caller, title, task_id).await?))
 }
 
 /// `GET …/{id}`.

@@ -16,6 +16,7 @@ use crate::http::extract::page::DualPage;
 use crate::http::extract::path::PathIds;
 use crate::http::extract::query::Query;
 use crate::http::extract::task::{BoardCaller, TaskPath};
+use crate::http::idempotency::Once;
 use crate::http::{ApiError, reply};
 use crate::render;
 use crate::service::tasks::CreateTask;
@@ -56,6 +57,7 @@ pub(crate) async fn create(
     BoardCaller(caller): BoardCaller,
     PathIds([room]): PathIds<1>,
     RawQuery(raw): RawQuery,
+    once: Once,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     Query::new(raw.as_deref(), &[]).finish()?;
@@ -74,8 +76,9 @@ pub(crate) async fn create(
     }
     problems.finish()?;
     let (subject, detail) = (subject.unwrap_or_default(), detail.unwrap_or_default());
-    let task = app.create_task(caller, RoomId(room), CreateTask { subject, detail, supersedes }).await?;
-    Ok(reply::created(render::board::task(&task)))
+    let created = |task: &task::Task| reply::created(render::board::task(task));
+    let new = CreateTask { subject, detail, supersedes };
+    Ok(created(&once.services(&app, created).create_task(caller, RoomId(room), new).await?))
 }
 
 /// `GET …/{id}`: one task, whatever became of it.
@@ -105,12 +108,13 @@ pub(crate) async fn update(
     BoardCaller(caller): BoardCaller,
     TaskPath(room, task): TaskPath,
     RawQuery(raw): RawQuery,
+    once: Once,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     Query::new(raw.as_deref(), &[]).finish()?;
     let update = task_update(&body)?;
-    let task = app.update_task(caller, room, task, update).await?;
-    Ok(reply::ok(render::board::task(&task)))
+    let updated = |task: &task::Task| reply::ok(render::board::task(task));
+    Ok(updated(&once.services(&app, updated).update_task(caller, room, task, update).await?))
 }
 
 fn task_update(body: &Value) -> Result<TaskUpdate, ApiError> {

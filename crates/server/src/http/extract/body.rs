@@ -1,6 +1,8 @@
 //! JSON bodies: read with all their faults named by JSON Pointers. Unknown properties are refused; an explicit null
 //! counts as absent where the contract says so.
 
+use std::sync::Arc;
+
 use axum::extract::{FromRequest, Request};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::header::CONTENT_TYPE;
@@ -8,6 +10,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::http::ApiError;
+use crate::http::idempotency::Attempt;
 use crate::state::AppState;
 
 /// A request's JSON.
@@ -30,6 +33,7 @@ impl FromRequest<AppState> for OptionalJsonBody {
 
     async fn from_request(request: Request, app: &AppState) -> Result<Self, ApiError> {
         let limit = app.limits.body_bytes;
+        let attempt = request.extensions().get::<Arc<Attempt>>().cloned();
         let media_type = request.headers().get(CONTENT_TYPE).map(|value| value.as_bytes().to_ascii_lowercase());
         let body = Limited::new(request.into_body(), limit).collect().await.map_err(|why| {
             if why.downcast_ref::<LengthLimitError>().is_some() {
@@ -39,6 +43,9 @@ impl FromRequest<AppState> for OptionalJsonBody {
             }
         })?;
         let bytes = body.to_bytes();
+        if let Some(attempt) = attempt {
+            attempt.note_body(&[&bytes]);
+        }
         if bytes.is_empty() {
             return Ok(Self(None));
         }

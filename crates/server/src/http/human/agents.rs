@@ -16,6 +16,7 @@ use crate::http::extract::caller::CallerUser;
 use crate::http::extract::page::{DUAL, DualPage};
 use crate::http::extract::path::PathIds;
 use crate::http::extract::query::{NoQuery, Query};
+use crate::http::idempotency::{Once, shown_once};
 use crate::http::{ApiError, reply};
 use crate::render;
 use crate::service::admin::{check_agent_description, check_agent_name};
@@ -120,6 +121,7 @@ pub(crate) async fn register(
     State(app): State<AppState>,
     CallerUser(caller): CallerUser,
     _: NoQuery,
+    once: Once,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
@@ -144,7 +146,9 @@ pub(crate) async fn register(
         checked("description", check_agent_description(&description, limits.description_min, limits.description_max));
     problems.finish()?;
     let registration = Registration { owner: caller.identity, name, description, is_global: false };
-    let (agent, key) = app.register_agent(registration).await?;
+    // What is stored of the reply leaves out the key.
+    let remembered = |agent: &Agent| shown_once(agent.profile.id);
+    let (agent, key) = once.services(&app, remembered).register_agent(registration).await?;
     Ok(reply::created(AgentRegistration {
         agent: RegisteredAgent {
             id: agent.profile.id,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use bandstand_domain::bulk_deletion::{GIVEN_MAX_CHARACTERS, ITEMS_MAX, Resource};
+use bandstand_domain::bulk_deletion::{BulkDeletion, GIVEN_MAX_CHARACTERS, ITEMS_MAX, Resource};
 use bandstand_wire::ids::BulkDeletionId;
 use serde_json::Value;
 use uuid::Uuid;
@@ -15,6 +15,7 @@ use crate::http::extract::body::{JsonBody, Object, Problems};
 use crate::http::extract::caller::CallerUser;
 use crate::http::extract::path::PathId;
 use crate::http::extract::query::{NoQuery, Query};
+use crate::http::idempotency::Once;
 use crate::http::{ApiError, reply};
 use crate::render::bulk_deletion as render;
 use crate::service::bulk_deletions::BulkRequest;
@@ -25,9 +26,10 @@ pub(crate) async fn agents(
     State(app): State<AppState>,
     CallerUser(caller): CallerUser,
     _: NoQuery,
+    once: Once,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
-    accepted(&app, request(&body, caller, Resource::Agent)?).await
+    accepted(&app, &once, request(&body, caller, Resource::Agent)?).await
 }
 
 /// `POST /me/chats/bulk-delete`.
@@ -35,9 +37,10 @@ pub(crate) async fn rooms(
     State(app): State<AppState>,
     CallerUser(caller): CallerUser,
     _: NoQuery,
+    once: Once,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
-    accepted(&app, request(&body, caller, Resource::Room)?).await
+    accepted(&app, &once, request(&body, caller, Resource::Room)?).await
 }
 
 /// `GET /me/bulk-deletions/{id}`.
@@ -52,10 +55,12 @@ pub(crate) async fn show(
     Ok(reply::ok(render::job(&job)))
 }
 
-async fn accepted(app: &AppState, request: BulkRequest) -> Result<Response, ApiError> {
-    let job = app.accept_bulk_deletion(request).await?;
-    let location = format!("/api/v1/me/bulk-deletions/{}", job.id);
-    Ok(reply::accepted(render::job(&job), &location))
+async fn accepted(app: &AppState, once: &Once, request: BulkRequest) -> Result<Response, ApiError> {
+    let accepted = |job: &BulkDeletion| {
+        let location = format!("/api/v1/me/bulk-deletions/{}", job.id);
+        reply::accepted(render::job(job), &location)
+    };
+    Ok(accepted(&once.services(app, accepted).accept_bulk_deletion(request).await?))
 }
 
 /// Reads `{"ids"}`, with `force` for agents.

@@ -2,7 +2,7 @@
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use bandstand_domain::contact::{self, Answer, RequestStatus};
+use bandstand_domain::contact::{self, Answer, ContactRequest, RequestStatus};
 use bandstand_domain::handle;
 use bandstand_wire::ids::ContactRequestId;
 use bandstand_wire::rest::Page;
@@ -15,6 +15,7 @@ use crate::http::extract::caller::CallerUser;
 use crate::http::extract::page::OffsetPage;
 use crate::http::extract::path::PathIds;
 use crate::http::extract::query::{NoQuery, Query};
+use crate::http::idempotency::Once;
 use crate::http::{ApiError, reply};
 use crate::render::contact as render;
 use crate::service::contacts::{ContactTarget, RequestTarget};
@@ -148,6 +149,7 @@ pub(crate) async fn create(
     State(app): State<AppState>,
     CallerUser(caller): CallerUser,
     _: NoQuery,
+    once: Once,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
@@ -159,8 +161,8 @@ pub(crate) async fn create(
     let message = message(&request, &mut problems);
     problems.finish()?;
     let handle = parse_handle("/contact_request/recipient_handle", &text)?;
-    let asked = app.ask_contact(caller, handle, message).await?;
-    Ok(reply::created(render::contact_request(&asked)))
+    let created = |asked: &ContactRequest| reply::created(render::contact_request(asked));
+    Ok(created(&once.services(&app, created).ask_contact(caller, handle, message).await?))
 }
 
 /// `POST …/requests/{id}/approve`.
@@ -169,8 +171,9 @@ pub(crate) async fn approve(
     CallerUser(caller): CallerUser,
     _: NoQuery,
     PathIds([id]): PathIds<1>,
+    once: Once,
 ) -> Result<Response, ApiError> {
-    answer(&app, caller, ContactRequestId(id), Answer::Approve).await
+    answer(&app, caller, ContactRequestId(id), Answer::Approve, &once).await
 }
 
 /// `POST …/requests/{id}/reject`.
@@ -179,8 +182,9 @@ pub(crate) async fn reject(
     CallerUser(caller): CallerUser,
     _: NoQuery,
     PathIds([id]): PathIds<1>,
+    once: Once,
 ) -> Result<Response, ApiError> {
-    answer(&app, caller, ContactRequestId(id), Answer::Reject).await
+    answer(&app, caller, ContactRequestId(id), Answer::Reject, &once).await
 }
 
 /// `DELETE …/requests/{id}`: take it back.
@@ -189,11 +193,18 @@ pub(crate) async fn cancel(
     CallerUser(caller): CallerUser,
     _: NoQuery,
     PathIds([id]): PathIds<1>,
+    once: Once,
 ) -> Result<Response, ApiError> {
-    answer(&app, caller, ContactRequestId(id), Answer::Cancel).await
+    answer(&app, caller, ContactRequestId(id), Answer::Cancel, &once).await
 }
 
-async fn answer(app: &AppState, caller: Caller, id: ContactRequestId, answer: Answer) -> Result<Response, ApiError> {
-    let answered = app.answer_request(caller, RequestTarget::Id(id), answer).await?;
-    Ok(reply::ok(render::request_action(&answered)))
+async fn answer(
+    app: &AppState,
+    caller: Caller,
+    id: ContactRequestId,
+    answer: Answer,
+    once: &Once,
+) -> Result<Response, ApiError> {
+    let answered = |request: &ContactRequest| reply::ok(render::request_action(request));
+    Ok(answered(&once.services(app, answered).answer_request(caller, RequestTarget::Id(id), answer).await?))
 }

@@ -20,6 +20,7 @@ use crate::http::extract::caller::CallerUser;
 use crate::http::extract::page::{DUAL, DualPage};
 use crate::http::extract::path::PathIds;
 use crate::http::extract::query::{NoQuery, Query};
+use crate::http::idempotency::Once;
 use crate::http::{ApiError, reply};
 use crate::render;
 use crate::service::lists::Place;
@@ -142,9 +143,10 @@ pub(crate) async fn post(
     CallerUser(caller): CallerUser,
     _: NoQuery,
     PathIds([room]): PathIds<1>,
+    once: Once,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
-    posted(&app, caller, RoomId(room), &body).await
+    posted(&app, caller, RoomId(room), &once, &body).await
 }
 
 /// Reads `{"message":{"content", "mentions", "attachment_ids"?}}`. `message_type` and `metadata` are tolerated, as the

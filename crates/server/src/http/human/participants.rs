@@ -2,7 +2,7 @@
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use bandstand_domain::membership::Role;
+use bandstand_domain::membership::{Participant, Role};
 use bandstand_wire::ids::{IdentityId, RoomId};
 use bandstand_wire::rest::Page;
 use serde_json::Value;
@@ -13,6 +13,7 @@ use crate::http::extract::page::{DUAL, DualPage};
 use crate::http::extract::path::PathIds;
 use crate::http::extract::query::{NoQuery, Query};
 use crate::http::human::peers::kind;
+use crate::http::idempotency::Once;
 use crate::http::{ApiError, reply};
 use crate::render;
 use crate::state::AppState;
@@ -60,11 +61,14 @@ pub(crate) async fn add(
     CallerUser(caller): CallerUser,
     _: NoQuery,
     PathIds([room]): PathIds<1>,
+    once: Once,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let (who, role) = new_participant(&body)?;
-    let added = app.add_participant(caller, RoomId(room), who, role).await?;
-    Ok(reply::created(render::participant(&added, app.hub.is_online(who))))
+    let hub = app.hub.clone();
+    let created = move |added: &Participant| reply::created(render::participant(added, hub.is_online(who)));
+    let services = once.services(&app, created.clone());
+    Ok(created(&services.add_participant(caller, RoomId(room), who, role).await?))
 }
 
 /// `DELETE …/{id}`: remove somebody, or leave.

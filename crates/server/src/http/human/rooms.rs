@@ -10,14 +10,15 @@ use bandstand_wire::page::DualMetadata;
 use bandstand_wire::rest::Page;
 use bandstand_wire::rest::room::{MeChatRoom, MeChatRoomDetail, MeChatRoomListItem, MembershipInfo, Roster};
 use serde_json::Value;
+use uuid::Uuid;
 
-use crate::auth::Caller;
 use crate::http::extract::body::{JsonBody, Object, OptionalJsonBody, Problems};
 use crate::http::extract::caller::CallerUser;
 use crate::http::extract::page::{DUAL, DualPage};
 use crate::http::extract::path::PathIds;
 use crate::http::extract::query::{NoQuery, Query};
 use crate::http::human::agents::order;
+use crate::http::idempotency::Once;
 use crate::http::{ApiError, reply};
 use crate::render;
 use crate::service::lists::{RoomExtras, UserRoom};
@@ -150,8 +151,8 @@ fn list_item(app: &AppState, row: &UserRoom) -> MeChatRoomListItem {
     }
 }
 
-/// Reads `{"chat":{"title"?, "task_id"?}}` and creates the room, for either kind of caller.
-pub(crate) async fn created_room(app: &AppState, caller: Caller, body: Option<&Value>) -> Result<Room, ApiError> {
+/// Reads `{"chat":{"title"?, "task_id"?}}`.
+pub(crate) fn new_room(body: Option<&Value>) -> Result<(Option<String>, Option<Uuid>), ApiError> {
     let mut problems = Problems::default();
     let (mut title, mut task_id) = (None, None);
     if let Some(body) = body {
@@ -168,7 +169,7 @@ pub(crate) async fn created_room(app: &AppState, caller: Caller, body: Option<&V
         }
     }
     problems.finish()?;
-    Ok(app.create_room(caller, title, task_id).await?)
+    Ok((title, task_id))
 }
 
 /// Reads `{"chat":{"title"}}`, where a blank title is refused.
@@ -198,10 +199,17 @@ pub(crate) async fn create(
     State(app): State<AppState>,
     CallerUser(caller): CallerUser,
     _: NoQuery,
+    once: Once,
     OptionalJsonBody(body): OptionalJsonBody,
 ) -> Result<Response, ApiError> {
-    let room = created_room(&app, caller, body.as_ref()).await?;
-    Ok(reply::created(shown(&app, &room).await))
+    let with_overview = app.limits.tasks;
+    let created = move |room: &Room| {
+        // Nothing is in it yet that there would be an overview of.
+        let overview = with_overview.then(|| render::board::overview(room, &Overview::default(), false));
+        reply::created(render::me_room(room, overview))
+    };
+    let (title, task_id) = new_room(body.as_ref())?;
+    Ok(created(&once.services(&app, created).create_room(caller, title, task_id).await?))
 }
 
 /// `GET …/{id}`.
