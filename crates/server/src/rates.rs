@@ -204,10 +204,12 @@ impl Rates {
         let now = self.clock.now().as_micros();
         let mut full_at = locked(&self.strangers).full_at.get(&from).copied().unwrap_or(now);
         // A try, which counts only once it has failed.
-        allowance.take(&mut full_at, now, false).map_err(|lacking| {
-            metrics::counter!("requests_limited_total", "limit" => "auth_failures").increment(1);
-            u64::try_from(seconds(lacking)).unwrap_or(1).max(1)
-        })
+        allowance.take(&mut full_at, now, false).map_err(|lacking| u64::try_from(seconds(lacking)).unwrap_or(1).max(1))
+    }
+
+    /// A key was not looked up because of that.
+    pub fn refused_stranger(&self) {
+        metrics::counter!("requests_limited_total", "limit" => "auth_failures").increment(1);
     }
 
     /// An address has shown an unknown key.

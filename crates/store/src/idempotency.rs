@@ -117,11 +117,18 @@ async fn insert(
     Ok(tx.execute(SQL, values).await? == 1)
 }
 
+/// Finds a key. Public for tests of the plan.
+pub const FIND: &str = "SELECT fingerprint, status, location, body FROM idempotent_requests \
+                        WHERE caller_id = ?1 AND scope = ?2 AND inserted_at > ?3";
+
+/// Removes the oldest. Public for tests of the plan.
+pub const PRUNE: &str = "DELETE FROM idempotent_requests WHERE (caller_id, scope) IN \
+                         (SELECT caller_id, scope FROM idempotent_requests WHERE inserted_at <= ?1 \
+                         ORDER BY inserted_at LIMIT ?2) AND inserted_at <= ?1";
+
 /// What is known of a request's key; `None` when it is new, or was last used at `forgotten` or before.
 pub async fn find(tx: &mut Reader, request: &RequestName, forgotten: Timestamp) -> Result<Option<Earlier>, StoreError> {
-    const SQL: &str = "SELECT fingerprint, status, location, body FROM idempotent_requests \
-                       WHERE caller_id = ?1 AND scope = ?2 AND inserted_at > ?3";
-    let row = tx.query_opt(SQL, params![request.caller, &request.scope, forgotten.as_micros()]).await?;
+    let row = tx.query_opt(FIND, params![request.caller, &request.scope, forgotten.as_micros()]).await?;
     let Some(mut row) = row else { return Ok(None) };
     if row.bytes(0)? != request.fingerprint {
         return Ok(Some(Earlier::Other));
@@ -134,8 +141,5 @@ pub async fn find(tx: &mut Reader, request: &RequestName, forgotten: Timestamp) 
 
 /// Removes up to [`BATCH`] replies from `forgotten` or before; how many.
 pub async fn prune(tx: &mut Writer, forgotten: Timestamp) -> Result<u64, StoreError> {
-    const SQL: &str = "DELETE FROM idempotent_requests WHERE (caller_id, scope) IN \
-                       (SELECT caller_id, scope FROM idempotent_requests WHERE inserted_at <= ?1 \
-                       ORDER BY inserted_at LIMIT ?2) AND inserted_at <= ?1";
-    tx.execute(SQL, params![forgotten.as_micros(), BATCH]).await
+    tx.execute(PRUNE, params![forgotten.as_micros(), BATCH]).await
 }

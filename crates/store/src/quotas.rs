@@ -125,6 +125,17 @@ pub async fn any(tx: &mut Reader) -> Result<bool, StoreError> {
     Ok(tx.query_opt(SQL, params![]).await?.is_some())
 }
 
+const AGENTS: &str = "SELECT count(*) FROM (SELECT 1 FROM identities \
+                      WHERE owner_key = ?1 AND deleted_at IS NULL AND kind = 1 LIMIT ?2) few";
+const ROOMS: &str = "SELECT count(*) FROM (SELECT 1 FROM rooms \
+                     WHERE creator_key = ?1 AND deleted_at IS NULL LIMIT ?2) few";
+
+/// What counts, for tests of the plans.
+#[cfg(feature = "testing")]
+pub fn statements() -> [&'static str; 2] {
+    [AGENTS, ROOMS]
+}
+
 /// Makes sure that an identity may have one more of what it has for good, agents or rooms. Of several at once, each sees
 /// those before it. The cost is that of walking an index over no more than the quota.
 ///
@@ -139,10 +150,6 @@ pub async fn claim(
     const LOCK: &str = "INSERT INTO quota_uses (identity_key, resource, day, used) \
                         SELECT key, ?2, 0, 0 FROM identities WHERE id = ?1 \
                         ON CONFLICT (identity_key, resource) DO UPDATE SET used = 0 RETURNING identity_key";
-    const AGENTS: &str = "SELECT count(*) FROM (SELECT 1 FROM identities \
-                          WHERE owner_key = ?1 AND deleted_at IS NULL AND kind = 1 LIMIT ?2) few";
-    const ROOMS: &str = "SELECT count(*) FROM (SELECT 1 FROM rooms \
-                         WHERE creator_key = ?1 AND deleted_at IS NULL LIMIT ?2) few";
     let count = match resource {
         Resource::Agents => AGENTS,
         Resource::Rooms => ROOMS,

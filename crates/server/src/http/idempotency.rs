@@ -165,6 +165,10 @@ impl<S: Sync> FromRequestParts<S> for Once {
                 let must = format!("must be one value of 1 to {LONGEST} visible ASCII characters");
                 Err(ApiError::invalid_at("/idempotency-key", must))
             }
+            // A route that reads the caller later would quietly do things twice.
+            Some(attempt) if attempt.caller.get().is_none() => {
+                Err(ApiError::internal("a keyed request without its caller"))
+            }
             attempt => Ok(Self(attempt)),
         }
     }
@@ -200,6 +204,7 @@ impl Once {
         let Some(attempt) = &self.0 else { return Scoped::Plain(&app.services) };
         // A request without a body has noted none.
         attempt.note_body(&[]);
+        // Never missing: the extractor looked for the rest.
         let Some(request) = attempt.name() else { return Scoped::Plain(&app.services) };
         let at = app.clock.now();
         let reply = move |value: &dyn Any| stored(render(value.downcast_ref::<T>()?));

@@ -119,6 +119,7 @@ async fn admit(state: &AppState, claim: Claim, wishes: &Wishes, from: Option<IpA
     if let Err(wait) = state.rates.may_try(from)
         && !claim.is_remembered(&state.auth)
     {
+        state.rates.refused_stranger();
         return Err(Refusal::TooMany(wait));
     }
     let caller = claim.resolve(&state.auth).await.map_err(|error| {

@@ -12,6 +12,7 @@ mod memories;
 mod opening;
 mod owner;
 mod plans;
+mod quota_plans;
 mod schema;
 mod snapshot;
 mod support;

@@ -34,6 +34,7 @@ pub(crate) async fn caller(parts: &Parts, app: &AppState) -> Result<Caller, ApiE
     if let Err(wait) = app.rates.may_try(from)
         && app.auth.remembered(key).is_none()
     {
+        app.rates.refused_stranger();
         return Err(ApiError::rate_limited("unknown API keys from this address", wait));
     }
     let Some(caller) = app.auth.authenticate(key).await? else {
