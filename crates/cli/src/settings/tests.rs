@@ -83,6 +83,16 @@ fn every_limit_is_a_setting() {
     let Limits {
         body_bytes: _,
         request_timeout: _,
+        idempotency_retention: _,
+        agent_reads_per_minute: _,
+        agent_writes_per_minute: _,
+        user_reads_per_minute: _,
+        user_writes_per_minute: _,
+        auth_failures_per_minute: _,
+        client_address_header: _,
+        quota_agents: _,
+        quota_rooms: _,
+        quota_messages_per_day: _,
         description_min: _,
         description_max: _,
         name_max: _,
@@ -94,6 +104,7 @@ fn every_limit_is_a_setting() {
         file_retention: _,
         file_types: _,
         frame_bytes: _,
+        socket_frames_per_second: _,
         socket_idle: _,
         socket_topics: _,
         socket_queue: _,
@@ -103,9 +114,9 @@ fn every_limit_is_a_setting() {
         delivered_every: _,
     } = Limits::default();
     // Where files are kept is no limit.
-    let groups = ["Requests", "Agents and rooms", "Files", "Sockets"];
+    let groups = ["Requests", "Rates", "Quotas", "Agents and rooms", "Files", "Sockets"];
     let is_limit = |setting: &&Setting| groups.contains(&setting.group) && !setting.name.starts_with("files_");
-    assert_eq!(TABLE.iter().filter(is_limit).count(), 20);
+    assert_eq!(TABLE.iter().filter(is_limit).count(), 31);
 }
 
 #[test]

@@ -400,6 +400,7 @@ impl From<AdminError> for ApiError {
     fn from(error: AdminError) -> Self {
         let text = error.to_string();
         match error {
+            AdminError::Quota(reached) => reached.into(),
             AdminError::NotFound { .. } | AdminError::NotInOrganization { .. } => Self::not_found(),
             AdminError::Handle { .. } | AdminError::HandleTaken(_) => Self::invalid_at("handle", text),
             AdminError::Name(_) | AdminError::NameTaken { .. } | AdminError::OrganizationTaken(_) => {

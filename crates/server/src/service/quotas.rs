@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bandstand_store::quotas::{self, LimitReached, Quota, Resource};
-use bandstand_store::{Store, StoreError, Writer};
+use bandstand_store::{Store, StoreError, Writer, audit};
 use bandstand_wire::ids::IdentityId;
 use bandstand_wire::time::Timestamp;
+use serde_json::json;
 
 use crate::state::Services;
 
@@ -100,9 +101,25 @@ impl Services {
         resource: Resource,
         quota: Option<Quota>,
     ) -> Result<bool, StoreError> {
+        let noting = self.noting("quota.set");
         let set: bool = self
             .store
-            .write("set_quota", move |tx| Box::pin(async move { quotas::set(tx, who, resource, quota).await }))
+            .write("set_quota", move |tx| {
+                Box::pin(async move {
+                    // Before any other lock, as every act of administration.
+                    audit::lock(tx).await?;
+                    if !quotas::set(tx, who, resource, quota).await? {
+                        return Ok(false);
+                    }
+                    let most = match quota {
+                        Some(Quota::Most(most)) => json!(most),
+                        Some(Quota::Unlimited) => json!("unlimited"),
+                        None => json!(null),
+                    };
+                    noting.note(tx, who.to_string(), json!({"resource": resource.as_str(), "most": most})).await?;
+                    Ok::<_, StoreError>(true)
+                })
+            })
             .await?;
         self.quotas.look(&self.store).await?;
         Ok(set)
