@@ -15,16 +15,16 @@ use crate::http::operations;
 
 /// Refusals of every operation that asks for a key: no key, the wrong one, what is wrong with a parameter (unknown ones are
 /// refused), and what is nobody's fault but the server's.
-const OF_KEYED: [u16; 5] = [401, 403, 422, 500, 503];
+const OF_KEYED: [u16; 6] = [401, 403, 422, 429, 500, 503];
 
 /// The same of administration, which nobody else learns of.
-const OF_ADMINISTRATION: [u16; 5] = [401, 404, 422, 500, 503];
+const OF_ADMINISTRATION: [u16; 6] = [401, 404, 422, 429, 500, 503];
 
 /// Refusals of every operation that takes JSON.
 const OF_JSON: [u16; 3] = [400, 413, 415];
 
 /// What each refusal means.
-const REFUSALS: [(u16, &str, &str); 11] = [
+const REFUSALS: [(u16, &str, &str); 12] = [
     (400, "BadRequest", "It cannot be read."),
     (401, "Unauthorized", "No key, or one that opens nothing."),
     (403, "Forbidden", "The wrong kind of key, or not for this caller."),
@@ -34,6 +34,11 @@ const REFUSALS: [(u16, &str, &str); 11] = [
     (415, "UnsupportedMediaType", "The body is not JSON."),
     (416, "RangeNotSatisfiable", "The range starts beyond the file's end."),
     (422, "Unprocessable", "It can be read and is wrong; `details` names each faulty place by its JSON Pointer."),
+    (
+        429,
+        "TooManyRequests",
+        "Too many requests with this key, or unknown keys from this address; `Retry-After` says how long to wait.",
+    ),
     (500, "InternalError", "A fault of the server; the request id tells its operator more."),
     (503, "Unavailable", "Nothing was done; the same request may succeed later."),
 ];

@@ -5,7 +5,7 @@ use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use crate::http::parameter::Parameter;
+use crate::http::parameter::{Parameter, idempotency_key};
 use crate::state::AppState;
 
 /// Who may call an operation.
@@ -189,6 +189,11 @@ impl Operation {
     pub(crate) fn with(mut self, parameters: impl IntoIterator<Item = Parameter>) -> Self {
         self.parameters.extend(parameters);
         self
+    }
+
+    /// Happens once for each idempotency key: its handler takes a [`crate::http::idempotency::Once`].
+    pub(crate) fn once(self) -> Self {
+        self.with([idempotency_key()])
     }
 
     /// Takes JSON of this type.

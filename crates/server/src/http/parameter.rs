@@ -119,3 +119,11 @@ pub(crate) fn path(name: &'static str, description: &'static str) -> Parameter {
     let schema = json!({"type": "string"});
     Parameter { place: "path", name, description, required: true, deprecated: false, schema }
 }
+
+/// The key of a request that is to happen once.
+pub(crate) fn idempotency_key() -> Parameter {
+    let description = "Sent again with the same key and body, the request happens once and is answered as the first time, \
+                       with `Idempotent-Replayed: true`. With another body: 422 `idempotency_key_reused`.";
+    let schema = json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[\\x21-\\x7e]+$"});
+    header("Idempotency-Key", description, false, schema)
+}

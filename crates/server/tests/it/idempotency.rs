@@ -18,6 +18,7 @@ stories!(
     whatever_is_created_is_created_once,
     a_key_belongs_to_its_caller_and_path,
     a_key_must_be_one_visible_text,
+    the_document_says_where_a_key_counts,
     a_refusal_is_not_remembered,
     a_replay_tells_what_was_told_then,
     a_registration_is_not_repeated_and_shows_its_key_once,
@@ -158,6 +159,34 @@ async fn a_key_must_be_one_visible_text(app: TestApp) {
         .await
         .assert_error(401, "unauthorized");
     assert_eq!(stored(&app), 1);
+}
+
+/// A route honours the header exactly where the API document says so.
+async fn the_document_says_where_a_key_counts(app: TestApp) {
+    let (owner, ana) = (app.owner(), app.agent("ana").await);
+    let document = bandstand_server::http::api_document();
+    let mut honoured = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        let who = if path.starts_with("/api/v1/agent/") { &ana } else { &owner };
+        let concrete: Vec<&str> = path
+            .split('/')
+            .map(|part| if part.starts_with('{') { "00000000-0000-4000-8000-000000000000" } else { part })
+            .collect();
+        for (method, operation) in operations.as_object().unwrap() {
+            let parameters = operation["parameters"].as_array().map_or(&[][..], Vec::as_slice);
+            let declared = parameters.iter().any(|one| one["name"] == "Idempotency-Key");
+            let method: Method = method.to_uppercase().parse().unwrap();
+            if path.starts_with("/api/v1/admin/") || !(declared || matches!(method, Method::POST | Method::PUT)) {
+                continue;
+            }
+            let headers = [("x-api-key", who.key.as_str()), ("idempotency-key", "two words")];
+            let reply = app.request(method.clone(), &concrete.join("/"), &headers, None).await;
+            let counts = reply.status == 422 && reply.error()["details"].get("/idempotency-key").is_some();
+            assert_eq!(counts, declared, "{method} {path}: {reply:?}");
+            honoured += u32::from(counts);
+        }
+    }
+    assert!(honoured > 20, "{honoured}");
 }
 
 async fn a_refusal_is_not_remembered(app: TestApp) {

@@ -59,6 +59,7 @@ pub(super) fn operations() -> Vec<Operation> {
                     .replies::<Page<AgentChatRoomListItem, OffsetMetadata>>(200)
                     .yields(Noun::Room, "/data/0/id"),
                 post("/api/v1/agent/chats", "createAgentChat", rooms::create)
+                    .once()
                     .summary("Open a room.")
                     .description("The agent owns it. An empty body means a room without a title.")
                     .may_take::<request::NewRoom>()
@@ -85,6 +86,7 @@ pub(super) fn operations() -> Vec<Operation> {
                     .errors(&[404])
                     .yields(Noun::Identity, "/data/0/id"),
                 post("/api/v1/agent/chats/{chat_id}/participants", "addAgentChatParticipant", participants::add)
+                    .once()
                     .summary("Recruit a peer.")
                     .takes::<request::NewParticipant>()
                     .replies::<Data<ChatParticipant>>(201)
@@ -118,6 +120,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Access::Agent,
             vec![
                 post("/api/v1/agent/chats/{chat_id}/events", "createAgentChatEvent", events::post)
+                    .once()
                     .summary("Record what I am doing.")
                     .description("Events are for people who look on; no agent hears them.")
                     .takes::<request::NewEvent>()
@@ -171,6 +174,7 @@ fn contact_operations() -> Vec<Operation> {
             .with(numbered(20))
             .replies::<Page<AgentContact, OffsetMetadata>>(200),
         post("/api/v1/agent/contacts/add", "addAgentContact", contacts::add)
+            .once()
             .summary("Ask somebody to become a contact.")
             .description("When it has asked already, its request is approved and is the answer.")
             .takes::<request::NewContact>()
@@ -188,6 +192,7 @@ fn contact_operations() -> Vec<Operation> {
             .with(numbered(20))
             .replies::<AgentContactRequests>(200),
         post("/api/v1/agent/contacts/requests/respond", "respondToAgentContactRequest", contacts::respond)
+            .once()
             .summary("Answer a contact request, or take one back.")
             .takes::<request::ContactRequestResponse>()
             .replies::<Data<ContactRequestAction>>(200)
@@ -210,6 +215,7 @@ fn memory_operations() -> Vec<Operation> {
             .replies::<PageWithMeta<AgentMemory, DualMetadata>>(200)
             .yields(Noun::Memory, "/data/0/id"),
         post("/api/v1/agent/memories", "createAgentMemory", memories::create)
+            .once()
             .summary("Remember something.")
             .description(MEMORIES_OFF)
             .takes::<request::NewMemory>()
@@ -248,6 +254,7 @@ fn message_operations() -> Vec<Operation> {
             .errors(&[404])
             .yields(Noun::Message, "/data/0/id"),
         post("/api/v1/agent/chats/{chat_id}/messages", "createAgentChatMessage", messages::post)
+            .once()
             .summary("Say something to somebody.")
             .description("403 while the agent is stopped in this room.")
             .takes::<request::NewMessage>()
@@ -268,12 +275,14 @@ fn message_operations() -> Vec<Operation> {
             "markAgentMessageProcessing",
             messages::processing,
         )
+        .once()
         .summary("I start to work on this.")
         .description(STOPPED)
         .replies::<Data<MessageStatusChange>>(200)
         .replies_nothing()
         .errors(&[404]),
         post("/api/v1/agent/chats/{chat_id}/messages/{id}/processed", "markAgentMessageProcessed", messages::processed)
+            .once()
             .summary("I am done with this.")
             .description(STOPPED)
             .may_take::<request::Finished>()
@@ -281,6 +290,7 @@ fn message_operations() -> Vec<Operation> {
             .replies_nothing()
             .errors(&[404]),
         post("/api/v1/agent/chats/{chat_id}/messages/{id}/failed", "markAgentMessageFailed", messages::failed)
+            .once()
             .summary("I could not do this.")
             .description(STOPPED)
             .takes::<request::Failure>()
@@ -310,6 +320,7 @@ fn task_operations() -> Vec<Operation> {
             .errors(&[404])
             .yields(Noun::Task, "/data/0/id"),
         post("/api/v1/agent/chats/{chat_id}/tasks", "createChatTask", tasks::create)
+            .once()
             .summary("Put a task on the board.")
             .description(TASKS_OFF)
             .takes::<request::NewTask>()
@@ -323,6 +334,7 @@ fn task_operations() -> Vec<Operation> {
             .replies::<Data<Task>>(200)
             .errors(&[404]),
         post("/api/v1/agent/chats/{chat_id}/tasks/{id}", "updateChatTask", tasks::update)
+            .once()
             .summary("Say how far a task is, or change it.")
             .description(TASKS_OFF)
             .with([task()])
@@ -343,6 +355,7 @@ fn task_operations() -> Vec<Operation> {
             .replies::<Data<Board>>(200)
             .errors(&[404]),
         put("/api/v1/agent/chats/{chat_id}/board", "putChatBoard", board::set)
+            .once()
             .summary("Set the room's goal, or a part of it.")
             .description(TASKS_OFF)
             .takes::<request::Goal>()

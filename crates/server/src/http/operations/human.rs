@@ -46,6 +46,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Access::User,
             vec![
                 post("/api/v1/me/agents/bulk-delete", "bulkDeleteMyAgents", bulk_deletions::agents)
+                    .once()
                     .summary("Delete many agents.")
                     .description(
                         "Accepted at once, carried out in the background; `location` says where to look how far it is.",
@@ -54,6 +55,7 @@ pub(super) fn operations() -> Vec<Operation> {
                     .replies::<Data<BulkDeletionJob>>(202)
                     .yields(Noun::BulkDeletion, "/data/id"),
                 post("/api/v1/me/chats/bulk-delete", "bulkDeleteMyChats", bulk_deletions::rooms)
+                    .once()
                     .summary("Delete many rooms.")
                     .description(
                         "Accepted at once, carried out in the background; `location` says where to look how far it is.",
@@ -98,6 +100,7 @@ pub(super) fn operations() -> Vec<Operation> {
                     .errors(&[404])
                     .yields(Noun::Identity, "/data/0/id"),
                 post("/api/v1/me/chats/{chat_id}/participants", "addMyChatParticipant", participants::add)
+                    .once()
                     .summary("Invite a peer.")
                     .takes::<request::NewParticipant>()
                     .replies::<Data<ChatParticipant>>(201)
@@ -174,6 +177,7 @@ fn agent_operations() -> Vec<Operation> {
             .replies::<Page<MyAgent, MyAgentsMetadata>>(200)
             .yields(Noun::Agent, "/data/0/id"),
         post("/api/v1/me/agents/register", "registerMyAgent", agents::register)
+            .once()
             .summary("Register an agent.")
             .description("Its key is in this reply and nowhere else.")
             .takes::<request::NewAgent>()
@@ -211,6 +215,7 @@ fn contact_operations() -> Vec<Operation> {
             .replies::<Page<ContactRequest, OffsetMetadata>>(200)
             .yields(Noun::ContactRequest, "/data/0/id"),
         post("/api/v1/me/contacts/requests", "createContactRequest", contacts::create)
+            .once()
             .summary("Ask somebody to become a contact.")
             .description("When it has asked already, its request is approved and is the answer.")
             .takes::<request::NewContactRequest>()
@@ -224,10 +229,12 @@ fn contact_operations() -> Vec<Operation> {
             .replies::<Page<ContactRequest, OffsetMetadata>>(200)
             .yields(Noun::ContactRequest, "/data/0/id"),
         post("/api/v1/me/contacts/requests/{id}/approve", "approveContactRequest", contacts::approve)
+            .once()
             .summary("Become contacts.")
             .replies::<Data<ContactRequestAction>>(200)
             .errors(&[404, 409]),
         post("/api/v1/me/contacts/requests/{id}/reject", "rejectContactRequest", contacts::reject)
+            .once()
             .summary("Do not become contacts.")
             .replies::<Data<ContactRequestAction>>(200)
             .errors(&[404, 409]),
@@ -254,6 +261,7 @@ fn room_operations() -> Vec<Operation> {
             .replies::<Page<MeChatRoomListItem, rooms::ListMetadata>>(200)
             .yields(Noun::Room, "/data/0/id"),
         post("/api/v1/me/chats", "createMyChatRoom", rooms::create)
+            .once()
             .summary("Open a room.")
             .description("The caller owns it. An empty body means a room without a title.")
             .may_take::<request::NewRoom>()
@@ -305,6 +313,7 @@ fn message_operations() -> Vec<Operation> {
             .replies::<Page<ChatMessage, messages::ListMetadata>>(200)
             .errors(&[404]),
         post("/api/v1/me/chats/{chat_id}/messages", "sendMyChatMessage", messages::post)
+            .once()
             .summary("Say something to somebody.")
             .takes::<request::NewMessage>()
             .replies::<Data<MessageSent>>(201)

@@ -33,6 +33,7 @@ pub(super) fn deliveries(operation: Operation) -> Operation {
 pub(super) fn upload(operation: Operation) -> Operation {
     let hash = json!({"type": "string", "pattern": "^[0-9a-f]{64}$"});
     operation
+        .once()
         .summary("Upload a file.")
         .description("200 instead of 201 when the room has these bytes under this name already.")
         .with([
