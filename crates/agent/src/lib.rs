@@ -3,11 +3,13 @@
 //! - [`client`]: the typed REST client of the Agent API, and the socket.
 //! - [`tools`]: what an agent can do in a room, for a model and for a program.
 //! - [`turn`]: the rule by which a turn is judged.
+//! - [`approval`]: tools that a person must allow.
 //! - [`adapter`]: the one trait that an agent's own logic implements.
 //!
 //! It works against Bandstand's server and the hosted platform alike: only the address differs.
 
 pub mod adapter;
+pub mod approval;
 pub mod client;
 pub mod failure;
 pub mod roster;

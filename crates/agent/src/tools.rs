@@ -25,6 +25,7 @@ mod contact_tools;
 mod contacts;
 mod execute;
 mod files;
+mod judge;
 mod memories;
 mod platform;
 mod resolve;
@@ -39,6 +40,7 @@ use bandstand_llm::registry::{Spec, Stopped, ToolError, view};
 use bandstand_wire::ids::{IdentityId, MessageId, RoomId};
 use serde_json::Value;
 
+use crate::approval::Approvals;
 use crate::client::{Client, ClientError};
 use crate::roster::{Member, Roster};
 use crate::turn::Turn;
@@ -68,6 +70,8 @@ pub struct Binding {
     pub message: Option<MessageId>,
     /// All tools of the agent.
     pub toolbox: Arc<Toolbox>,
+    /// The open questions of the agent about calls that a person must allow. The same for all rooms.
+    pub approvals: Approvals,
 }
 
 /// What an agent can do in one room, in one turn. Cheap to clone; all clones share the turn and the roster.
@@ -160,6 +164,11 @@ impl AgentTools {
     /// All tools of the agent.
     pub fn toolbox(&self) -> &Toolbox {
         &self.inner.binding.toolbox
+    }
+
+    /// The open questions of the agent.
+    pub fn approvals(&self) -> &Approvals {
+        &self.inner.binding.approvals
     }
 
     /// Whether this is the room of contact events.

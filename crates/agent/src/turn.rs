@@ -133,6 +133,20 @@ struct State {
     ledger: Ledger,
     judged: bool,
     detached: bool,
+    /// A reply, not a decline, was recorded.
+    spoke: bool,
+    /// It declined, with or without a reason.
+    declined: Option<Option<String>>,
+}
+
+/// What becomes of the text with which a model ends its turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClosingText {
+    /// It stays with the agent: only a tool speaks in the room.
+    #[default]
+    Withheld,
+    /// It is posted as the reply, if nothing answered yet.
+    Relayed,
 }
 
 /// A turn's ledger, shared by all who work in it. Cloning shares it.
@@ -165,7 +179,29 @@ impl Turn {
 
     /// A tool succeeded.
     pub fn record(&self, effect: Effect) {
-        self.state().ledger.record(effect);
+        let mut state = self.state();
+        state.ledger.record(effect);
+        match effect {
+            Effect::Reply => state.spoke = true,
+            Effect::Decline => {
+                state.declined.get_or_insert(None);
+            }
+            Effect::Observe | Effect::Act => {}
+        }
+    }
+
+    /// Silence is the answer, for this reason.
+    pub fn decline(&self, reason: Option<&str>) {
+        self.record(Effect::Decline);
+        if let Some(reason) = reason {
+            self.state().declined = Some(Some(reason.to_owned()));
+        }
+    }
+
+    /// Whether silence was the whole answer, and why: none when the turn spoke, or did not decline.
+    pub fn declined(&self) -> Option<Option<String>> {
+        let state = self.state();
+        if state.spoke { None } else { state.declined.clone() }
     }
 
     /// The adapter ended the turn itself, for example by answering a control reply with its own text.

@@ -18,10 +18,10 @@ use super::{ClientError, ClientOptions, Idempotency, Refusal};
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// What a server is known to understand of idempotency keys.
+/// Whose server it is, as far as known.
 const UNKNOWN: u8 = 0;
-const SUPPORTED: u8 = 1;
-const UNSUPPORTED: u8 = 2;
+const OURS: u8 = 1;
+const OTHER: u8 = 2;
 
 /// The connections to one server.
 pub(super) struct Transport {
@@ -29,7 +29,7 @@ pub(super) struct Transport {
     http: reqwest::Client,
     tls: Arc<rustls::ClientConfig>,
     key: HeaderValue,
-    idempotency: AtomicU8,
+    whose: AtomicU8,
 }
 
 /// A request to be made.
@@ -47,11 +47,13 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// A request below `/api/v1/agent`. Reads may be repeated, and so may PUT; a POST only with a key.
+    /// A request below `/api/v1/agent`. Reads may be repeated, and so may PUT; a POST only with a key, and the keys of our
+    /// own server count for nothing else.
     pub(super) fn new(what: &'static str, method: Method, path: String) -> Self {
         let repeat = match method {
             Method::GET | Method::PUT => Repeat::Safe,
-            _ => Repeat::WithKey,
+            Method::POST => Repeat::WithKey,
+            _ => Repeat::IfUndone,
         };
         Self {
             what,
@@ -184,12 +186,7 @@ impl Transport {
             http = http.no_proxy();
         }
         let http = http.build().map_err(|_| ClientError::Options("the HTTP client cannot be set up".into()))?;
-        let idempotency = match options.idempotency {
-            Idempotency::Detect => UNKNOWN,
-            Idempotency::Supported => SUPPORTED,
-            Idempotency::Unsupported => UNSUPPORTED,
-        };
-        Ok(Self { options, http, tls, key, idempotency: AtomicU8::new(idempotency) })
+        Ok(Self { options, http, tls, key, whose: AtomicU8::new(UNKNOWN) })
     }
 
     pub(super) fn base_url(&self) -> &str {
@@ -238,7 +235,7 @@ impl Transport {
             ClientError::Refused(_) | ClientError::NoAnswer { .. } => match call.repeat {
                 Repeat::Safe => true,
                 Repeat::WithKey => self.understands_keys().await,
-                Repeat::Never => false,
+                Repeat::IfUndone | Repeat::Never => false,
             },
             _ => false,
         }
@@ -269,12 +266,6 @@ impl Transport {
         }
         let response = request.send().await.map_err(|error| (lost(&error), None))?;
         let status = response.status();
-        if ["idempotency-key", "idempotency-replayed", "idempotent-replayed"]
-            .iter()
-            .any(|name| response.headers().contains_key(*name))
-        {
-            self.idempotency.store(SUPPORTED, Ordering::Relaxed);
-        }
         let wait = retry::asked(response.headers(), self.options.clock.now());
         let limit = call.reply_max_bytes.unwrap_or(self.options.reply_max_bytes);
         let body = match read_within(response, limit).await {
@@ -294,30 +285,33 @@ impl Transport {
         Err((ClientError::Refused(Box::new(refusal)), wait))
     }
 
-    /// Whether a second post with the same key has no second effect. Asks the server once.
+    /// Whether a second post with the same key has no second effect.
     async fn understands_keys(&self) -> bool {
-        match self.idempotency.load(Ordering::Relaxed) {
-            SUPPORTED => return true,
-            UNSUPPORTED => return false,
+        match self.options.idempotency {
+            Idempotency::Supported => true,
+            Idempotency::Unsupported => false,
+            // Every server of ours does.
+            Idempotency::Detect => self.is_ours().await,
+        }
+    }
+
+    /// Whether it is one of our own servers. The hosted platform does not say who it is. Asked once.
+    pub(super) async fn is_ours(&self) -> bool {
+        match self.whose.load(Ordering::Relaxed) {
+            OURS => return true,
+            OTHER => return false,
             _ => {}
         }
         let answer = self.http.get(format!("{}/api/version", self.options.base_url)).send().await;
-        let known = match answer {
-            Ok(response) if response.status().is_success() => response.json::<Value>().await.ok(),
-            // A server without such a route is not ours.
-            Ok(response) if response.status().is_client_error() => Some(Value::Null),
+        let version = match answer {
+            Ok(response) if response.status().is_success() => response.json::<Value>().await.unwrap_or_default(),
+            Ok(response) if response.status().is_client_error() => Value::Null,
             // Nobody knows yet; the next time it matters, it is asked again.
-            _ => None,
+            _ => return false,
         };
-        let Some(version) = known else { return false };
-        let features = version.get("features");
-        let supported = match features {
-            Some(Value::Array(features)) => features.iter().any(|feature| feature == "idempotency"),
-            Some(Value::Object(features)) => features.get("idempotency") == Some(&Value::Bool(true)),
-            _ => false,
-        };
-        self.idempotency.store(if supported { SUPPORTED } else { UNSUPPORTED }, Ordering::Relaxed);
-        supported
+        let ours = version.get("name").is_some_and(|name| name == "bandstand");
+        self.whose.store(if ours { OURS } else { OTHER }, Ordering::Relaxed);
+        ours
     }
 }
 

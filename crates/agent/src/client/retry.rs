@@ -12,6 +12,8 @@ pub(super) enum Repeat {
     Safe,
     /// Only with an idempotency key that the server understands.
     WithKey,
+    /// No: only when it is known that nothing happened.
+    IfUndone,
     /// The caller decides about each try: no retries here at all.
     Never,
 }

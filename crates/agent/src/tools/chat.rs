@@ -11,6 +11,7 @@ use crate::client::{ClientError, DraftMention, EventDraft, MessageDraft, RoomDra
 use crate::failure::{AgentFailure, FailureReport};
 use crate::roster::Member;
 use crate::tools::resolve::ResolveError;
+use crate::turn::ClosingText;
 
 /// The answer to silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -163,12 +164,28 @@ impl AgentTools {
         }
     }
 
-    /// Ends the turn without a word. Nothing leaves the agent; the reason goes to its log.
+    /// What becomes of the text with which a model ended its turn; see [`Self::relay`]. Whether it was posted.
+    ///
+    /// # Errors
+    /// [`ToolError`], which is an error of the delivery, not of the model.
+    pub async fn close(
+        &self,
+        closing: ClosingText,
+        text: Option<&str>,
+        mentions: &[impl AsRef<str> + Sync],
+    ) -> Result<bool, ToolError> {
+        match closing {
+            ClosingText::Withheld => Ok(false),
+            ClosingText::Relayed => self.relay(text, mentions).await,
+        }
+    }
+
+    /// Ends the turn without a word. Nothing is posted; the reason is kept with the turn.
     pub fn no_reply(&self, reason: Option<&str>) -> NoReply {
         tracing::info!(room.id = %self.room(), has_reason = reason.is_some(), "no reply this turn");
         // The reason is a model's text about what was said.
         tracing::trace!(room.id = %self.room(), reason, "no reply this turn");
-        self.turn().record(Effect::Decline);
+        self.turn().decline(reason);
         NoReply { status: "no_reply" }
     }
 

@@ -5,6 +5,7 @@ use serde_json::Value;
 use tracing::Instrument;
 
 use super::{AgentTools, platform_name};
+use crate::approval::Decision;
 
 impl AgentTools {
     /// Carries out a call and tells how it ended: looks the tool up, checks the arguments, runs it, and records its effect
@@ -27,7 +28,10 @@ impl AgentTools {
         span.record("ok", outcome.ok());
         if let Some(effect) = outcome.effect() {
             span.record("effect", effect.as_str());
-            self.turn().record(effect);
+            // The methods behind the platform's tools record by themselves: programs call them directly.
+            if platform_name(name).is_none() {
+                self.turn().record(effect);
+            }
         }
         Ok(outcome)
     }
@@ -48,10 +52,25 @@ impl AgentTools {
         };
         match tool.spec().approval() {
             Approval::Allow => tool.call(self.clone(), arguments).await,
-            Approval::Deny | Approval::Ask => {
-                let text = format!("{} may not be called: its approval policy denies it.", tool.spec().name());
-                Ok(ToolOutcome::failure(FailureKind::NotApproved, text))
+            Approval::Deny => Ok(not_approved(tool.spec().name(), "its policy denies it")),
+            Approval::Ask => {
+                // Nobody is asked about a call that cannot be made.
+                let arguments = match tool.validate(arguments) {
+                    Ok(arguments) => arguments,
+                    Err(faults) => return Ok(ToolOutcome::invalid(&faults)),
+                };
+                let name = tool.spec().name();
+                match self.approvals().ask(self, name, &arguments).await {
+                    Decision::Approved => tool.call(self.clone(), arguments).await,
+                    Decision::Declined => Ok(not_approved(name, "a person declined it")),
+                    Decision::TimedOut => Ok(not_approved(name, "nobody approved it in time")),
+                    Decision::NotAsked(why) => Ok(not_approved(name, &why)),
+                }
             }
         }
     }
+}
+
+fn not_approved(tool: &str, why: &str) -> ToolOutcome {
+    ToolOutcome::failure(FailureKind::NotApproved, format!("{tool} was not called: {why}."))
 }

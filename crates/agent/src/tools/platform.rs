@@ -100,7 +100,7 @@ fn build() -> Registry<AgentTools> {
     let tools = [chat(), contacts(), memories(), files(), tasks()].concat();
     for (fixed, tool) in PLATFORM_TOOLS.iter().zip(tools) {
         debug_assert_eq!(fixed.name, tool.spec().name(), "the table and the tools are in the same order");
-        let mut tool = tool.group(fixed.group).effect(fixed.effect);
+        let mut tool = tool.platform().group(fixed.group).effect(fixed.effect);
         if fixed.read_only {
             tool = tool.read_only();
         }

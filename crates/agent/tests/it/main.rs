@@ -1,3 +1,14 @@
-//! The SDK against the real server.
+//! Stories about the SDK: against the real server in this process, and against a stand-in where the server must
+//! misbehave.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod support;
+
+mod approvals;
+mod client;
+mod retries;
 mod runtime;
+mod schemas;
+mod sockets;
+mod tools;
+mod turn_vectors;

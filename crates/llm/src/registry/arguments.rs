@@ -21,15 +21,17 @@ pub struct Fault {
 pub struct InvalidArguments {
     tool: String,
     faults: Vec<Fault>,
+    platform: bool,
 }
 
 impl InvalidArguments {
     fn new(faults: Vec<Fault>) -> Self {
-        Self { tool: String::new(), faults }
+        Self { tool: String::new(), faults, platform: false }
     }
 
-    pub(super) fn of(mut self, tool: &str) -> Self {
+    pub(super) fn of(mut self, tool: &str, platform: bool) -> Self {
         tool.clone_into(&mut self.tool);
+        self.platform = platform;
         self
     }
 
@@ -41,8 +43,11 @@ impl InvalidArguments {
 
 impl fmt::Display for InvalidArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let faults: Vec<String> = self.faults.iter().map(|fault| format!("{}: {}", fault.place, fault.text)).collect();
-        write!(f, "Invalid arguments for {}: {}", self.tool, faults.join(", "))
+        // The platform's own tools and custom ones differ in small ways that clients may compare.
+        let (separator, whole) = if self.platform { (", ", "") } else { ("; ", "unknown") };
+        let place = |fault: &Fault| if fault.place.is_empty() { whole.to_owned() } else { fault.place.clone() };
+        let faults: Vec<String> = self.faults.iter().map(|fault| format!("{}: {}", place(fault), fault.text)).collect();
+        write!(f, "Invalid arguments for {}: {}", self.tool, faults.join(separator))
     }
 }
 
@@ -318,7 +323,7 @@ mod tests {
         let tool = Tool::new("add", |(), add: Add| async move {
             Ok::<_, ToolError>(json!([add.identifier, add.mentions, add.role.is_some(), add.page, add.limit]))
         });
-        registry.add(tool.effect(Effect::Act).alias("name", "identifier").checked::<Add>()).unwrap();
+        registry.add(tool.effect(Effect::Act).alias("name", "identifier").checked::<Add>().platform()).unwrap();
         registry
     }
 
@@ -347,6 +352,18 @@ mod tests {
         ] {
             assert_eq!(call(arguments).await, format!("{faults}{expected}"));
         }
+    }
+
+    #[tokio::test]
+    async fn a_custom_tool_separates_its_faults_otherwise() {
+        let mut registry = Registry::default();
+        let tool = Tool::new("add", |(), _: Add| async move { Ok::<_, ToolError>(()) }).checked::<Add>();
+        registry.add(tool).unwrap();
+        let text = |arguments| async { registry.call((), "add", arguments).await.unwrap().text() };
+        let required = "Invalid arguments for add: identifier: Field required; mentions: Field required";
+        assert_eq!(text(json!({})).await, required);
+        let whole = text(json!({"identifier": "a", "mentions": [], "page": 13})).await;
+        assert_eq!(whole, "Invalid arguments for add: unknown: Value error, no thirteenth page");
     }
 
     #[tokio::test]

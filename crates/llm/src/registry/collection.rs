@@ -130,3 +130,87 @@ impl Filter {
         named.map(String::as_str).filter(|name| !known.contains(name)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::super::{Effect, ToolError};
+    use super::*;
+
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Nothing {}
+
+    fn tool(name: &'static str) -> Tool<()> {
+        Tool::new(name, |(), _: Nothing| async { Ok::<_, ToolError>("done") })
+    }
+
+    #[tokio::test]
+    async fn a_name_is_given_once() {
+        let mut registry = Registry::default();
+        registry.add(tool("a")).unwrap();
+        assert_eq!(
+            registry.add(tool("a").effect(Effect::Act)).unwrap_err().to_string(),
+            "there is a tool named `a` already"
+        );
+        assert_eq!(registry.call((), "a", json!({})).await.unwrap().effect(), Some(Effect::Observe));
+        assert_eq!(registry.call((), "b", json!({})).await.unwrap().text(), "Unknown tool: b");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_takes_too_long_is_dropped() {
+        let mut registry = Registry::default();
+        let slow = Tool::new("slow", |(), _: Nothing| async {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            Ok::<_, ToolError>("done")
+        });
+        registry.add(slow.effect(Effect::Act).time_limit(Duration::from_millis(1500))).unwrap();
+        let outcome = registry.call((), "slow", json!({})).await.unwrap();
+        assert_eq!(outcome.text(), "Error executing slow: timed out after 1.5 s");
+        assert_eq!((outcome.failure_kind(), outcome.effect()), (Some(FailureKind::TimedOut), None));
+    }
+
+    #[tokio::test]
+    async fn a_tool_that_must_be_approved_is_not_simply_called() {
+        let mut registry = Registry::default();
+        registry.add(tool("a").approval(Approval::Ask)).unwrap();
+        registry.add(tool("b").approval(Approval::Deny)).unwrap();
+        for name in ["a", "b"] {
+            let outcome = registry.call((), name, json!({})).await.unwrap();
+            assert_eq!(outcome.failure_kind(), Some(FailureKind::NotApproved));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_tool_of_an_external_server_observes_and_is_held_to_its_own_schema() {
+        let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+        let weather = Tool::dynamic("weather", "Tells the weather.", schema.clone(), |(), arguments| async move {
+            Ok(json!({"asked": arguments["city"]}))
+        });
+        let mut registry = Registry::default();
+        registry.add(weather.unwrap().group("mcp:weather")).unwrap();
+        let outcome = registry.call((), "weather", json!({"city": "Rome"})).await.unwrap();
+        assert_eq!((outcome.value(), outcome.effect()), (&json!({"asked": "Rome"}), Some(Effect::Observe)));
+        let outcome = registry.call((), "weather", json!({"city": 7})).await.unwrap();
+        assert_eq!(outcome.text(), "Invalid arguments for weather: city: Input should be a valid string");
+        assert!(Tool::<()>::dynamic("x", "", json!([]), |(), _| async { Ok(json!(1)) }).is_err());
+    }
+
+    #[test]
+    fn a_filter_only_narrows() {
+        let chat = tool("say").group("chat");
+        let own = tool("own");
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        let passes = |filter: &Filter| [filter.passes(chat.spec()), filter.passes(own.spec())];
+        assert_eq!(passes(&Filter::default()), [true, true]);
+        let groups = Filter { include_groups: Some(names(&["chat"])), ..Filter::default() };
+        assert_eq!(passes(&groups), [true, false]);
+        let contradiction = Filter { include_tools: Some(names(&["own"])), ..groups };
+        assert_eq!(passes(&contradiction), [false, false]);
+        let excluded = Filter { exclude_tools: names(&["own", "nothing"]), ..Filter::default() };
+        assert_eq!(passes(&excluded), [true, false]);
+        assert_eq!(excluded.unknown_names([chat.spec(), own.spec()]), ["nothing"]);
+    }
+}

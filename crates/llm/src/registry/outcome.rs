@@ -72,11 +72,6 @@ impl ToolOutcome {
         Self { value, failure: None, effect: Some(effect) }
     }
 
-    /// It worked, but nothing came of it: no effect is recorded (a reply that was not posted, for example).
-    pub fn without_effect(value: Value) -> Self {
-        Self { value, failure: None, effect: None }
-    }
-
     /// It did not work; the model reads this text.
     pub fn failure(kind: FailureKind, text: impl Into<String>) -> Self {
         Self { value: Value::String(text.into()), failure: Some(kind), effect: None }
@@ -103,8 +98,6 @@ impl ToolOutcome {
     pub fn of(tool: &str, effect: Effect, result: Result<Value, ToolError>) -> Result<Self, Stopped> {
         Ok(match result {
             Ok(value) if says_failure(&value) => Self { value, failure: Some(FailureKind::Reported), effect: None },
-            // A reply tool without a result has posted nothing.
-            Ok(Value::Null) if effect == Effect::Reply => Self::without_effect(Value::Null),
             Ok(value) => Self::success(value, effect),
             Err(ToolError::Failed(text)) => {
                 Self::failure(FailureKind::Failed, format!("Error executing {tool}: {text}"))
@@ -184,13 +177,6 @@ mod tests {
         }
         // Cutting a text inside a character must not panic.
         assert!(outcome(json!("erroré")).ok());
-    }
-
-    #[test]
-    fn a_reply_that_posted_nothing_records_nothing() {
-        let outcome = ToolOutcome::of("t", Effect::Reply, Ok(Value::Null)).unwrap();
-        assert_eq!((outcome.ok(), outcome.effect()), (true, None));
-        assert_eq!(ToolOutcome::of("t", Effect::Act, Ok(Value::Null)).unwrap().effect(), Some(Effect::Act));
     }
 
     #[test]

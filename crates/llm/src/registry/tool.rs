@@ -123,6 +123,7 @@ pub struct Tool<C> {
     spec: Spec,
     aliases: Vec<(&'static str, &'static str)>,
     check: Option<Check>,
+    platform: bool,
     handler: Handler<C>,
 }
 
@@ -132,6 +133,7 @@ impl<C> Clone for Tool<C> {
             spec: self.spec.clone(),
             aliases: self.aliases.clone(),
             check: self.check,
+            platform: self.platform,
             handler: Arc::clone(&self.handler),
         }
     }
@@ -201,7 +203,7 @@ impl<C: Send + 'static> Tool<C> {
             read_only: false,
             time_limit: None,
         };
-        Self { spec, aliases: Vec::new(), check: None, handler }
+        Self { spec, aliases: Vec::new(), check: None, platform: false, handler }
     }
 
     /// What models read of it, instead of the documentation of its input.
@@ -253,6 +255,13 @@ impl<C: Send + 'static> Tool<C> {
         self
     }
 
+    /// It belongs to the platform, whose tools write faults in arguments a little differently.
+    #[must_use]
+    pub fn platform(mut self) -> Self {
+        self.platform = true;
+        self
+    }
+
     /// Rules of the input that no schema can say. See [`ToolInput`].
     #[must_use]
     pub fn checked<I: ToolInput + DeserializeOwned>(mut self) -> Self {
@@ -276,7 +285,7 @@ impl<C: Send + 'static> Tool<C> {
         arguments: Value,
     ) -> Result<BoxFuture<'static, Result<Value, ToolError>>, InvalidArguments> {
         let arguments = self.validate(arguments)?;
-        (self.handler)(context, arguments).map_err(|faults| faults.of(self.spec.name()))
+        (self.handler)(context, arguments).map_err(|faults| faults.of(self.spec.name(), self.platform))
     }
 
     /// Checks arguments and brings them into the shape that the handler takes, without calling it.
@@ -293,7 +302,7 @@ impl<C: Send + 'static> Tool<C> {
                 }
             }
         }
-        let named = |faults: InvalidArguments| faults.of(self.spec.name());
+        let named = |faults: InvalidArguments| faults.of(self.spec.name(), self.platform);
         let arguments = self.spec.schema.validate(arguments).map_err(named)?;
         if let Some(check) = self.check {
             check(&arguments).map_err(named)?;

@@ -73,6 +73,25 @@ impl Client {
         self.mark(room, message, "processed", None, Repeat::Never).await
     }
 
+    /// Says that a message is done and needed no answer, which our own server notes with the reason; any other is told
+    /// that it is done. One try only, as above.
+    ///
+    /// # Errors
+    /// [`ClientError`], of which [`ClientError::mark_fate`] says what to do.
+    pub async fn mark_declined(
+        &self,
+        room: RoomId,
+        message: MessageId,
+        reason: Option<&str>,
+    ) -> Result<Marked, ClientError> {
+        let body = match reason.filter(|reason| !reason.trim().is_empty()) {
+            Some(reason) => json!({"outcome": "declined", "reason": reason}),
+            None => json!({"outcome": "declined"}),
+        };
+        let body = self.transport.is_ours().await.then_some(body);
+        self.mark(room, message, "processed", body, Repeat::Never).await
+    }
+
     /// Says that work on a message failed. The text is seen by people; a blank one is replaced. One try only, as above.
     ///
     /// # Errors

@@ -153,7 +153,7 @@ impl ToolInput for SendEvent {
 /// acknowledges, or somebody has answered it already. That is a proper end of a turn; send no message besides.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct NoReply {
-    /// Why no answer is needed, in a few words. Only the agent's own log shows it.
+    /// Why no answer is needed, in a few words. It is not posted to the room.
     pub(super) reason: Option<String>,
 }
 
