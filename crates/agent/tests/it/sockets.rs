@@ -203,3 +203,26 @@ async fn a_server_that_is_not_there_is_tried_as_often_as_allowed() {
     assert_eq!(failed, ConnectError::Unreachable("no connection".into()));
     world.end().await;
 }
+
+#[tokio::test]
+async fn everything_is_encrypted_where_the_address_says_so() {
+    let world = World::start_encrypted().await;
+    let bob = world.agent("Bob").await;
+    let room = world.room(&[&bob]).await;
+    let (socket, mut incoming) = connected(&bob).await;
+    socket.join(Topic::ChatRoom(room)).await.unwrap();
+    world.says(room, "psst", &[&bob]).await;
+    assert!(matches!(next(&mut incoming).await, SocketEvent::Push { push: Push::MessageCreated(_), .. }));
+    socket.close().await;
+
+    // The machine itself does not trust the certificate of the tests.
+    let mut strict = options(&world.url(), &bob.key);
+    strict.tls = None;
+    strict.retries = 0;
+    let strict = strict.build().unwrap();
+    assert!(strict.me().await.is_err());
+    let once = SocketOptions { connect_attempts: Some(1), ..SocketOptions::new(bob.me.id) };
+    let refused = strict.connect(once).await.map(|_| ()).unwrap_err();
+    assert!(refused.to_string().starts_with("no connection: TLS: "), "{refused}");
+    world.end().await;
+}

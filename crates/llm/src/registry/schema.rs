@@ -77,9 +77,8 @@ impl InputSchema {
             other => other,
         };
         coerce(&self.value, &self.value, &mut arguments, 0);
-        match &self.validator {
-            Some(validator) => faults_of(&self.value, validator, &arguments)?,
-            None => {}
+        if let Some(validator) = &self.validator {
+            faults_of(&self.value, validator, &arguments)?;
         }
         Ok(arguments)
     }

@@ -47,6 +47,7 @@ impl IdSource for CountingIds {
 /// A running server with one person, who owns all agents.
 pub(crate) struct World {
     pub(crate) app: Arc<App>,
+    scheme: &'static str,
     pub(crate) address: SocketAddr,
     key: String,
     pub(crate) owner: IdentityId,
@@ -65,6 +66,18 @@ pub(crate) struct TestAgent {
 
 impl World {
     pub(crate) async fn start() -> Self {
+        Self::start_with(None).await
+    }
+
+    /// Encrypted, with the certificate for 127.0.0.1 that the command line's tests use.
+    pub(crate) async fn start_encrypted() -> Self {
+        let files = certificates();
+        let tls = bandstand_server::tls::load(&files.join("cert.pem"), &files.join("key.pem")).expect("a certificate");
+        Self::start_with(Some(tls)).await
+    }
+
+    async fn start_with(tls: Option<bandstand_server::tls::TlsConfig>) -> Self {
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let database = TestDatabase::create(TestEngine::Sqlite).await;
         let options = AppOptions {
             store: database.options(),
@@ -86,16 +99,20 @@ impl World {
         let serving = tokio::spawn({
             let (app, stop) = (Arc::clone(&app), stop.clone());
             async move {
-                serve(&app, listener, None, stop, Duration::from_secs(15)).await;
+                serve(&app, listener, tls, stop, Duration::from_secs(15)).await;
             }
         });
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().expect("an HTTP client");
-        Self { app, address, key, owner, stop, serving: Some(serving), http, _database: database }
+        let http = reqwest::Client::builder()
+            .tls_backend_preconfigured((*trusting_the_tests()).clone())
+            .no_proxy()
+            .timeout(PATIENCE)
+            .build()
+            .expect("an HTTP client");
+        Self { app, scheme, address, key, owner, stop, serving: Some(serving), http, _database: database }
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("{}://{}", self.scheme, self.address)
     }
 
     /// A request of the person.
@@ -163,11 +180,28 @@ impl Drop for World {
     }
 }
 
+fn certificates() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/it/tls")
+}
+
+/// TLS that trusts the certificate of the tests and nothing else.
+fn trusting_the_tests() -> Arc<rustls::ClientConfig> {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(certificates().join("cert.pem")).expect("a certificate")).expect("a root");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    Arc::new(config.with_root_certificates(roots).with_no_client_auth())
+}
+
 pub(crate) fn options(url: &str, key: &str) -> ClientOptions {
     let mut options = ClientOptions::new(url, key);
     options.proxies = false;
     options.timeout = PATIENCE;
     options.retry_base = Duration::from_millis(1);
+    options.tls = Some(trusting_the_tests());
     options
 }
 
