@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bandstand_agent::adapter::{Adapter, IncomingMessage, TurnError, TurnInput};
-use bandstand_agent::approval::{Approvals, Taken};
+use bandstand_agent::approval::Taken;
 use bandstand_agent::client::Client;
 use bandstand_agent::client::socket::{Push, SocketEvent, SocketOptions};
 use bandstand_agent::registry::ToolError;
@@ -72,7 +72,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::var("BANDSTAND_URL").unwrap_or_else(|_| "http://localhost:4000".into());
     let client = Client::new(&url, std::env::var("BANDSTAND_KEY")?)?;
     let me = client.me().await?;
-    let (toolbox, approvals, clerk) = (Arc::new(toolbox()?), Approvals::default(), Arc::new(Clerk));
+    let (toolbox, clerk) = (Arc::new(toolbox()?), Arc::new(Clerk));
     let (socket, mut incoming) = client.connect(SocketOptions::new(me.id)).await?;
     for room in client.rooms(1, 100).await?.data {
         socket.join(Topic::ChatRoom(room.id)).await?;
@@ -85,13 +85,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         let message = IncomingMessage::of(*message, room);
         // An answer to a question must not wait behind the turn that asks.
-        let taken = approvals.take(&message);
-        let binding = Binding {
-            agent: Some(me.id),
-            toolbox: Arc::clone(&toolbox),
-            approvals: approvals.clone(),
-            ..Binding::default()
-        };
+        let taken = toolbox.approvals().take(&message);
+        let binding = Binding { agent: Some(me.id), toolbox: Arc::clone(&toolbox), ..Binding::default() };
         let tools = AgentTools::new(client.clone(), room, binding);
         tokio::spawn(turn(client.clone(), Arc::clone(&clerk), tools, room, message, taken));
     }

@@ -70,8 +70,6 @@ pub struct Binding {
     pub message: Option<MessageId>,
     /// All tools of the agent.
     pub toolbox: Arc<Toolbox>,
-    /// The open questions of the agent about calls that a person must allow. The same for all rooms.
-    pub approvals: Approvals,
 }
 
 /// What an agent can do in one room, in one turn. Cheap to clone; all clones share the turn and the roster.
@@ -168,7 +166,7 @@ impl AgentTools {
 
     /// The open questions of the agent.
     pub fn approvals(&self) -> &Approvals {
-        &self.inner.binding.approvals
+        self.toolbox().approvals()
     }
 
     /// Whether this is the room of contact events.

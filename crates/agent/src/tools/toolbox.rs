@@ -5,6 +5,7 @@ use std::fmt;
 use bandstand_llm::registry::{DuplicateTool, Filter, Registry, Tool};
 
 use super::{AgentTools, Capabilities, platform};
+use crate::approval::Approvals;
 
 /// All tools of an agent, which of them its model is offered, and whether it must ask.
 ///
@@ -14,6 +15,7 @@ pub struct Toolbox {
     registry: Registry<AgentTools>,
     capabilities: Capabilities,
     filter: Filter,
+    approvals: Approvals,
 }
 
 impl fmt::Debug for Toolbox {
@@ -35,7 +37,12 @@ impl Default for Toolbox {
 impl Toolbox {
     /// The platform's tools, of which the chat tools and those of `capabilities` are offered.
     pub fn new(capabilities: Capabilities) -> Self {
-        Self { registry: platform::registry().clone(), capabilities, filter: Filter::default() }
+        Self {
+            registry: platform::registry().clone(),
+            capabilities,
+            filter: Filter::default(),
+            approvals: Approvals::default(),
+        }
     }
 
     /// One of the agent's own tools, or one of an external MCP server. It cannot take the name of a platform tool.
@@ -76,6 +83,18 @@ impl Toolbox {
     pub fn capable_of(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = capabilities;
         self
+    }
+
+    /// Who may allow calls that must be allowed, and how long a question waits.
+    #[must_use]
+    pub fn approvals_by(mut self, approvals: Approvals) -> Self {
+        self.approvals = approvals;
+        self
+    }
+
+    /// The open questions about such calls, of all rooms.
+    pub fn approvals(&self) -> &Approvals {
+        &self.approvals
     }
 
     /// Every tool.

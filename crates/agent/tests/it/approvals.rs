@@ -23,7 +23,8 @@ fn toolbox(approval: Approval) -> Toolbox {
 }
 
 fn tools(bob: &TestAgent, room: RoomId, approvals: &Approvals, approval: Approval) -> AgentTools {
-    let binding = Binding { toolbox: toolbox(approval).into(), approvals: approvals.clone(), ..Binding::default() };
+    let toolbox = toolbox(approval).approvals_by(approvals.clone());
+    let binding = Binding { toolbox: toolbox.into(), ..Binding::default() };
     bob.tools_with(room, binding)
 }
 
