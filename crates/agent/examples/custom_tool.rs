@@ -1,22 +1,16 @@
 //! An agent with a tool of its own, which counts as work done, and one that a person must allow.
 //!
 //! `BANDSTAND_KEY=band_a_… cargo run -p bandstand-agent --example custom_tool`, then say something to the agent in a room:
-//! it files a ticket about it. `pay 5` makes it ask before it pays.
+//! it files a ticket about it. `pay 5` makes it ask before it pays; answer it with `/approve`.
 //!
 //! A model would choose between the tools; here a few lines do.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
-use bandstand_agent::adapter::{Adapter, IncomingMessage, TurnError, TurnInput};
-use bandstand_agent::approval::Taken;
+use bandstand_agent::adapter::{Adapter, TurnError, TurnInput};
 use bandstand_agent::client::Client;
-use bandstand_agent::client::socket::{Push, SocketEvent, SocketOptions};
 use bandstand_agent::registry::ToolError;
-use bandstand_agent::tools::{AgentTools, Approval, Binding, Capabilities, Effect, Tool, Toolbox};
-use bandstand_agent::turn::{Conclusion, MISSING_REPLY_MARK, RunEnd};
-use bandstand_agent::wire::ids::RoomId;
-use bandstand_agent::wire::phoenix::Topic;
+use bandstand_agent::runtime::Agent;
+use bandstand_agent::tools::{AgentTools, Approval, Capabilities, Effect, Tool, Toolbox};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -71,65 +65,6 @@ impl Adapter for Clerk {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::var("BANDSTAND_URL").unwrap_or_else(|_| "http://localhost:4000".into());
     let client = Client::new(&url, std::env::var("BANDSTAND_KEY")?)?;
-    let me = client.me().await?;
-    let (toolbox, clerk) = (Arc::new(toolbox()?), Arc::new(Clerk));
-    let (socket, mut incoming) = client.connect(SocketOptions::new(me.id)).await?;
-    for room in client.rooms(1, 100).await?.data {
-        socket.join(Topic::ChatRoom(room.id)).await?;
-    }
-    println!("{} listens; say something to @{}", me.name, me.handle.unwrap_or_default());
-    // The runtime does this, and all that can go wrong meanwhile, by itself; here it is by hand, to show the parts.
-    while let Some(event) = incoming.events.recv().await {
-        let SocketEvent::Push { topic: Topic::ChatRoom(room), push: Push::MessageCreated(message) } = event else {
-            continue;
-        };
-        let message = IncomingMessage::of(*message, room);
-        // An answer to a question must not wait behind the turn that asks.
-        let taken = toolbox.approvals().take(&message);
-        let binding = Binding { agent: Some(me.id), toolbox: Arc::clone(&toolbox), ..Binding::default() };
-        let tools = AgentTools::new(client.clone(), room, binding);
-        tokio::spawn(turn(client.clone(), Arc::clone(&clerk), tools, room, message, taken));
-    }
+    Agent::new(client, Clerk).toolbox(toolbox()?).run_until_signal().await?;
     Ok(())
-}
-
-async fn turn(
-    client: Client,
-    clerk: Arc<Clerk>,
-    tools: AgentTools,
-    room: RoomId,
-    message: IncomingMessage,
-    taken: Taken,
-) {
-    let id = message.id;
-    if client.mark_processing(room, id).await.is_err() {
-        return;
-    }
-    if let Taken::Yes(text) = taken {
-        println!("{text}");
-        let _ = client.mark_processed(room, id).await;
-        return;
-    }
-    tools.turn().begin(clerk.judges_turns());
-    let input = TurnInput {
-        message,
-        tools: tools.clone(),
-        history: Vec::new(),
-        participants: None,
-        contacts: None,
-        is_session_start: false,
-        cancel: Default::default(),
-    };
-    let end = match clerk.on_message(input).await {
-        Ok(()) => RunEnd::Returned,
-        Err(_) => RunEnd::Failed,
-    };
-    let marked = match tools.conclude(end).await {
-        Conclusion::MissingReply => client.mark_failed(room, id, MISSING_REPLY_MARK).await,
-        Conclusion::Failed => client.mark_failed(room, id, "the turn failed").await,
-        _ => client.mark_processed(room, id).await,
-    };
-    if let Err(error) = marked {
-        eprintln!("{error}");
-    }
 }

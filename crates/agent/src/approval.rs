@@ -5,7 +5,7 @@
 //! the question if several are open. Without an answer within 300 s the answer is no.
 //!
 //! The turn that asks keeps its room busy, so the answer must be looked at before it waits behind that turn: whoever
-//! receives messages gives each to [`Approvals::take`] first.
+//! receives messages gives each to [`Approvals::take`] first, as the runtime does.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

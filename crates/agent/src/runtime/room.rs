@@ -15,6 +15,7 @@ use super::shared::Shared;
 use super::turn_run::{self, Abort, Ended, Prepared};
 use super::{briefing, history, timing};
 use crate::adapter::{IncomingMessage, Sender};
+use crate::approval::Taken;
 use crate::client::model::ChatMessage;
 use crate::client::{ClientError, MarkFate, MessageQuery};
 use crate::roster::{Member, Roster};
@@ -184,12 +185,20 @@ impl RoomWorker {
         }
     }
 
-    /// While a turn runs, a message may be what it waits for: the answer to a question that its adapter asked.
+    /// While a turn runs, a message may be what it waits for: whether a tool may be called, or the answer to a question
+    /// that its adapter asked.
     async fn pushed(&mut self, message: ChatMessage) -> Vec<Effect<ChatMessage>> {
         if self.state.is_running() && message.sender_id != self.shared.id() {
             let id = message.id;
             let tools = self.shared.tools(self.room, &self.roster, &Turn::default(), id);
             let message = self.incoming(message);
+            if let Taken::Yes(text) = tools.approvals().take(&message) {
+                let sender = message.sender.id().map(|id| id.to_string());
+                if let Err(why) = tools.send_notice(&text, sender.as_slice()).await {
+                    tracing::debug!(room.id = %self.room, %why, "nobody was told what became of a call");
+                }
+                return self.state.step(Input::Consumed(id));
+            }
             if self.shared.adapter.try_handle_control(&message, &tools).await {
                 return self.state.step(Input::Consumed(id));
             }

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use bandstand_agent::adapter::IncomingMessage;
+use bandstand_agent::adapter::{Adapter, IncomingMessage, TurnError, TurnInput};
 use bandstand_agent::approval::{Approvals, Approvers, Taken};
 use bandstand_agent::registry::{FailureKind, Tool, ToolError, ToolOutcome};
+use bandstand_agent::runtime::{Agent, RuntimeSettings};
 use bandstand_agent::tools::{AgentTools, Approval, Binding, Effect, Toolbox};
 use bandstand_agent::wire::ids::RoomId;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use crate::support::{PATIENCE, TestAgent, World};
 
@@ -114,5 +116,43 @@ async fn a_call_that_is_dropped_withdraws_its_question() {
         () = asked => {}
     }
     assert!(!approvals.is_waiting(room));
+    world.end().await;
+}
+
+/// Calls the tool whatever it is told.
+struct Payer;
+
+#[async_trait::async_trait]
+impl Adapter for Payer {
+    async fn on_message(&self, input: TurnInput) -> Result<(), TurnError> {
+        let outcome = input.tools.execute_tool_call_structured("pay", json!({"amount": 5})).await?;
+        let sender = input.message.sender.id().map(|id| id.to_string()).unwrap_or_default();
+        input.tools.send_message(&outcome.text(), &[sender.as_str()]).await?;
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_running_agent_hears_the_answer_while_its_turn_waits() {
+    let world = World::start().await;
+    let bob = world.agent("Bob").await;
+    let room = world.room(&[&bob]).await;
+    let stop = CancellationToken::new();
+    let settings = RuntimeSettings { single_instance: false, ..RuntimeSettings::default() };
+    let agent = Agent::new(bob.client.clone(), Payer).toolbox(toolbox(Approval::Ask)).settings(settings);
+    let running = tokio::spawn(agent.run(stop.clone()));
+    world.says(room, "pay", &[&bob]).await;
+    let seen = async |text: &str| while !world.history(room).await.iter().any(|(_, content)| content.contains(text)) {};
+    let story = async {
+        seen("/approve").await;
+        world.says(room, "/approve", &[&bob]).await;
+        seen("paid 5").await;
+        seen("Approved: `pay`").await;
+        // The answer is done with: it is no message to be dealt with.
+        while bob.client.next_message(room).await.unwrap().is_some() {}
+    };
+    tokio::time::timeout(PATIENCE, story).await.expect("the agent hears");
+    stop.cancel();
+    assert!(running.await.unwrap().unwrap().clean);
     world.end().await;
 }
