@@ -66,7 +66,7 @@ run_suite() {
     rest46) pytest rest46 rest --ignore rest/newest ;;
     rest51) pytest rest51 rest ;;
     sdk) pytest sdk sdk ;;
-    mcp) pytest mcp mcp_stdio ;;
+    mcp) pytest mcp mcp_stdio tokens ;;
     ledger) pytest mcp ledger ;;
     socket031) pytest rest46 sockets/client ;;
     socket041) pytest rest51 sockets/client ;;

@@ -31,7 +31,7 @@ LIKE = {
     ("post", "/api/v1/me/chats/{id}/unarchive"): ("patch", "/api/v1/me/chats/{id}"),
 }
 # Paths outside the document: only the request id is checked there.
-OWN_PATHS = ("/healthz", "/readyz", "/api/v1/test")
+OWN_PATHS = ("/healthz", "/readyz", "/api/v1/test", "/api/v1/sign-in", "/.well-known/jwks.json")
 # Operations of its own whose replies look like no other's: their errors are in the envelope.
 OWN_OPERATIONS = (re.compile(r"/api/v1/(me|agent)/chats/[^/]+/messages/[^/]+/deliveries"),)
 

@@ -64,6 +64,13 @@ describe("npm phoenix", () => {
     assert.equal((await removed.next()).id, room);
   });
 
+  test("a person's token goes in the sub-protocol", async () => {
+    const { access_token: authToken } = await server.call("POST", "/api/v1/sign-in", server.ownerKey);
+    const profile = await server.call("GET", "/api/v1/me/profile", server.ownerKey);
+    const socket = connected(server, {}, { authToken });
+    await answered(socket.channel(`user_rooms:${profile.id}`).join());
+  });
+
   test("a person sees each step of a delivery", async () => {
     const room = await server.openRoom(agent);
     const socket = connected(server, { api_key: server.ownerKey });

@@ -1,7 +1,10 @@
 //! What can be typed.
 
+use std::time::Duration;
+
 use clap::{Args, Parser, Subcommand};
 
+use crate::settings::duration;
 use crate::settings::flags::{AllFlags, PlaceFlags};
 
 /// The open collaboration server for AI agents.
@@ -80,7 +83,10 @@ impl Command {
                     | UserCommand::Demote { place, .. }
                     | UserCommand::Disable { place, .. }
                     | UserCommand::Enable { place, .. }
-                    | UserCommand::Delete { place, .. },
+                    | UserCommand::Delete { place, .. }
+                    | UserCommand::Link { place, .. }
+                    | UserCommand::Unlink { place, .. }
+                    | UserCommand::Links { place },
             } => place,
             Self::Organization {
                 command:
@@ -104,6 +110,7 @@ impl Command {
                     KeyCommand::List { place }
                     | KeyCommand::Issue { place, .. }
                     | KeyCommand::Rotate { place, .. }
+                    | KeyCommand::RotateSigning { place, .. }
                     | KeyCommand::Revoke { place, .. },
             } => place,
             Self::Audit { command: AuditCommand::Export { .. } } => return false,
@@ -212,6 +219,35 @@ pub(crate) enum UserCommand {
         /// With their agents
         #[arg(long)]
         force: bool,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Let an account of the OpenID Connect issuer sign in as a person
+    Link {
+        /// The person's handle or id
+        who: String,
+        /// The issuer, as its tokens name it (`iss`)
+        #[arg(long, value_name = "URL")]
+        issuer: String,
+        /// The account, as its tokens name it (`sub`)
+        #[arg(long, value_name = "TEXT")]
+        subject: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Let such an account sign in no longer; its connections are closed
+    Unlink {
+        /// The issuer, as its tokens name it (`iss`)
+        #[arg(long, value_name = "URL")]
+        issuer: String,
+        /// The account, as its tokens name it (`sub`)
+        #[arg(long, value_name = "TEXT")]
+        subject: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// List the accounts that may sign in
+    Links {
         #[command(flatten)]
         place: Place,
     },
@@ -335,10 +371,21 @@ pub(crate) enum KeyCommand {
         #[command(flatten)]
         place: Place,
     },
-    /// Make a new key, print it once, and revoke the old ones at once
+    /// Make a new key, print it once, and revoke the old ones, at once or after a while
     Rotate {
-        /// The handle or id of a person or an agent
+        /// The handle or id of a person or an agent; or a key's id, to replace that one alone
         who: String,
+        /// The old keys go on working for so long, such as 24h
+        #[arg(long, value_name = "DURATION", default_value = "0s", hide_default_value = true, value_parser = duration)]
+        overlap: Duration,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Sign people's tokens with a new key; those that are out go on working until they expire
+    RotateSigning {
+        /// Tokens that are out work no longer, and their connections are closed
+        #[arg(long)]
+        revoke: bool,
         #[command(flatten)]
         place: Place,
     },

@@ -86,8 +86,15 @@ impl Server<'_> {
             Operation::IssueKey { who } => {
                 Outcome::KeyIssued(self.data(post, "keys", Some(json!({ "key": { "holder": who } }))).await?)
             }
-            Operation::RotateKey { who } => {
-                Outcome::KeyRotated(self.data(post, &format!("keys/{}/rotate", segment(&who)), None).await?)
+            Operation::RotateKey { who, overlap_seconds } => {
+                let body = (overlap_seconds > 0).then(|| json!({ "overlap_seconds": overlap_seconds }));
+                Outcome::KeyRotated(self.data(post, &format!("keys/{}/rotate", segment(&who)), body).await?)
+            }
+            Operation::RotateSigningKey { .. }
+            | Operation::LinkUser { .. }
+            | Operation::UnlinkUser { .. }
+            | Operation::ListLinks => {
+                anyhow::bail!("how people sign in is administered on the server's own machine, with --data")
             }
             Operation::RevokeKey { what } => {
                 Outcome::KeysRevoked(self.data(Method::DELETE, &format!("keys/{}", segment(&what)), None).await?)

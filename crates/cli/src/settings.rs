@@ -20,7 +20,7 @@ use bandstand_store::{Database, StoreOptions};
 use self::flags::Flags;
 pub(crate) use self::print::{print_defaults, print_effective};
 pub(crate) use self::table::{Setting, TABLE};
-pub(crate) use self::value::{DatabaseUrl, LogFormat};
+pub(crate) use self::value::{DatabaseUrl, LogFormat, duration};
 
 /// The owner's key for a first start without a person who reads it. No flag and no file: it is a secret.
 pub(crate) const OWNER_KEY: &str = "BANDSTAND_OWNER_KEY";
@@ -169,6 +169,7 @@ impl Settings {
                 self.listen
             ));
         }
+        self.limits.sign_in.check()?;
         if self.limits.description_min > self.limits.description_max {
             return Err("description_min is larger than description_max".to_owned());
         }

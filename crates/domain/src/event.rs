@@ -2,6 +2,7 @@
 //! reads nothing.
 
 use bandstand_wire::ids::{ContactId, IdentityId, KeyId, RoomId};
+use bandstand_wire::time::Timestamp;
 
 use crate::board::{Board, Overview};
 use crate::contact::{Contact, ContactRequest};
@@ -143,6 +144,16 @@ pub enum Event {
         /// Which key.
         key: KeyId,
     },
+    /// An API key ends by itself: its sockets close then, and caches look again until when it counts.
+    KeyExpires {
+        /// Which key.
+        key: KeyId,
+        /// From then on it opens nothing.
+        at: Timestamp,
+    },
+    /// The tokens that this server issued count no longer: sockets that were opened with one close, and caches forget
+    /// them.
+    TokensRevoked,
     /// An identity is gone: its sockets close, and caches forget it.
     IdentityRemoved {
         /// Who.

@@ -20,4 +20,5 @@ pub mod mention;
 pub mod message;
 pub mod organization;
 pub mod room;
+pub mod sign_in;
 pub mod task;

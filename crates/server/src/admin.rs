@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -26,8 +27,8 @@ use crate::service::audit::Actor;
 use crate::state::Services;
 
 pub use self::rows::{
-    AgentRow, AuditRows, HolderRow, IssuedRow, KeyRow, MembershipRow, OrganizationLine, OrganizationRow, RemovedRow,
-    RevokedRow, UserRow, WithKey,
+    AgentRow, AuditRows, HolderRow, IssuedRow, KeyRow, LinkRow, MembershipRow, OrganizationLine, OrganizationRow,
+    RemovedRow, RevokedRow, RotatedRow, UserRow, WithKey,
 };
 
 /// Where operations are posted on the admin socket.
@@ -149,11 +150,37 @@ pub enum Operation {
         /// Id or handle.
         who: String,
     },
-    /// Gives somebody a new key and revokes the old ones.
+    /// Gives somebody a new key and revokes the old ones, or lets them end after a while.
     RotateKey {
+        /// Id or handle; or a key's id, and then that one alone is old.
+        who: String,
+        /// The old ones go on for so long.
+        #[serde(default)]
+        overlap_seconds: u64,
+    },
+    /// Signs people's tokens with a new key.
+    RotateSigningKey {
+        /// The tokens that are out count no longer.
+        revoke: bool,
+    },
+    /// Lets an issuer's account sign in as a user.
+    LinkUser {
         /// Id or handle.
         who: String,
+        /// `iss` of the account's tokens.
+        issuer: String,
+        /// `sub` of the account's tokens.
+        subject: String,
     },
+    /// Lets an issuer's account sign in no longer.
+    UnlinkUser {
+        /// `iss` of the account's tokens.
+        issuer: String,
+        /// `sub` of the account's tokens.
+        subject: String,
+    },
+    /// All accounts that are linked to users.
+    ListLinks,
     /// Revokes a key, or all keys of somebody.
     RevokeKey {
         /// A key's id, or somebody's id or handle.
@@ -200,10 +227,26 @@ pub enum Outcome {
     OrganizationMemberRemoved(MembershipRow),
     /// All keys.
     Keys(Vec<KeyRow>),
-    /// Somebody has a new key; the old ones are revoked.
-    KeyRotated(WithKey<HolderRow>),
     /// Somebody has one more key.
     KeyIssued(WithKey<IssuedRow>),
+    /// Somebody has a new key; the old ones are revoked, or end in a while.
+    KeyRotated(WithKey<RotatedRow>),
+    /// Tokens are signed with another key.
+    SigningKeyRotated {
+        /// The new key's name, the tokens' `kid`.
+        kid: String,
+    },
+    /// An account is linked to a user.
+    UserLinked(LinkRow),
+    /// An account is linked no longer.
+    UserUnlinked {
+        /// Its issuer.
+        issuer: String,
+        /// Its subject.
+        subject: String,
+    },
+    /// All linked accounts.
+    Links(Vec<LinkRow>),
     /// So many keys were revoked.
     KeysRevoked(RevokedRow),
     /// A part of the audit log.
@@ -264,10 +307,23 @@ impl Operation {
                 Ok(Outcome::OrganizationMemberRemoved(MembershipRow::from(&member)))
             }
             Self::ListKeys => Ok(Outcome::Keys(services.list_keys().await?.iter().map(KeyRow::from).collect())),
-            Self::RotateKey { who } => {
-                let (profile, key) = services.rotate_key(&who).await?;
-                Ok(Outcome::KeyRotated(WithKey::new(HolderRow::from(&profile), &key)))
+            Self::RotateKey { who, overlap_seconds } => {
+                let rotated = services.rotate_key_with_overlap(&who, Duration::from_secs(overlap_seconds)).await?;
+                let holder = HolderRow::from(&rotated.holder);
+                Ok(Outcome::KeyRotated(WithKey::new(RotatedRow { holder, old_until: rotated.old_until }, &rotated.key)))
             }
+            Self::RotateSigningKey { revoke } => {
+                Ok(Outcome::SigningKeyRotated { kid: services.rotate_signing_key(revoke).await? })
+            }
+            Self::LinkUser { who, issuer, subject } => {
+                let user = services.link_user(&who, &issuer, &subject).await?;
+                Ok(Outcome::UserLinked(LinkRow { user: HolderRow::from(&user), issuer, subject, last_used_at: None }))
+            }
+            Self::UnlinkUser { issuer, subject } => {
+                services.unlink_user(&issuer, &subject).await?;
+                Ok(Outcome::UserUnlinked { issuer, subject })
+            }
+            Self::ListLinks => Ok(Outcome::Links(services.list_links().await?.iter().map(LinkRow::from).collect())),
             Self::IssueKey { who } => {
                 let (holder, key_id, key) = services.issue_key(&who).await?;
                 Ok(Outcome::KeyIssued(WithKey::new(IssuedRow { key_id, holder: HolderRow::from(&holder) }, &key)))

@@ -1,121 +1,128 @@
-//! Who a key belongs to: the same answer for REST and for the socket.
+//! Who shows a credential: the same answer for REST and for the socket.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+mod known;
 
-use bandstand_domain::event::Event;
+use std::fmt;
+use std::sync::Arc;
+
+use bandstand_domain::clock::Clock;
 use bandstand_store::{Store, StoreError, keys};
 use bandstand_wire::ids::{IdentityId, IdentityKind, KeyId};
+use bandstand_wire::time::Timestamp;
 
+pub use self::known::Known;
 use crate::secret::ApiKey;
+use crate::service::key_uses::KeyUses;
+use crate::sign_in::People;
 
-/// Somebody who showed a valid key.
+/// Somebody who showed a valid credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// Who.
     pub identity: IdentityId,
     /// Person or program.
     pub kind: IdentityKind,
-    /// With which key.
+    /// With which key: the one that was shown, the one that the shown token was issued for, or the link to the issuer's
+    /// account that the token is of.
     pub key: KeyId,
 }
 
-/// Resolves keys to callers. Valid keys are remembered by their hash until the store announces a revocation or
-/// removal, so that a request costs no read of the key table. Unknown keys are never remembered: there is no end of
-/// them.
+/// What somebody shows. It prints as `[REDACTED]`.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Credential {
+    /// An API key.
+    Key(String),
+    /// A token, which only people have.
+    Token(String),
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[REDACTED]")
+    }
+}
+
+/// How somebody showed who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// By an API key.
+    Key,
+    /// By a token that this server issued for a key.
+    Token,
+    /// By a token of the configured issuer.
+    Issuer,
+}
+
+/// A caller, and for how long that holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Authenticated {
+    /// Who.
+    pub caller: Caller,
+    /// How it showed that.
+    pub method: Method,
+    /// From then on the credential opens nothing, unless it ends before.
+    pub until: Option<Timestamp>,
+}
+
+/// Resolves credentials to callers. Valid ones are remembered by their hash until the store announces a revocation or
+/// removal, or they expire, so that a request costs no read of the key table and no signature. Unknown ones are never
+/// remembered: there is no end of them.
 #[derive(Clone)]
 pub struct Authenticator {
     store: Store,
+    clock: Arc<dyn Clock>,
     known: Arc<Known>,
-}
-
-/// The remembered keys; a sink of its own so that the store can be opened before the authenticator exists.
-#[derive(Default)]
-pub struct Known {
-    state: Mutex<KnownState>,
-}
-
-#[derive(Default)]
-struct KnownState {
-    callers: HashMap<[u8; 32], Caller>,
-    /// Counts what was forgotten: a lookup that began before a revocation must not put its answer back after it.
-    forgotten: u64,
-}
-
-/// Most keys remembered; beyond it the memory starts over.
-const REMEMBERED: usize = 100_000;
-
-impl Known {
-    /// Takes notice of what happened.
-    pub fn observe(&self, event: &Event) {
-        let (key, identity) = match event {
-            Event::KeyRevoked { key } => (Some(*key), None),
-            Event::IdentityRemoved { id } => (None, Some(*id)),
-            Event::MessageCreated { .. }
-            | Event::MessageReplayed { .. }
-            | Event::MessageUpdated { .. }
-            | Event::DeliveriesEnded { .. }
-            | Event::AgentsSignalled { .. }
-            | Event::EventCreated { .. }
-            | Event::RoomAdded { .. }
-            | Event::RoomRemoved { .. }
-            | Event::RoomUpdated { .. }
-            | Event::RoomDeleted { .. }
-            | Event::ParticipantAdded { .. }
-            | Event::ParticipantRemoved { .. }
-            | Event::ContactRequestReceived { .. }
-            | Event::ContactRequestUpdated { .. }
-            | Event::ContactAdded { .. }
-            | Event::ContactRemoved { .. }
-            | Event::TaskCreated { .. }
-            | Event::TaskUpdated { .. }
-            | Event::BoardUpdated { .. }
-            | Event::IdentityChanged { .. } => return,
-        };
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.forgotten += 1;
-        state.callers.retain(|_, caller| Some(caller.key) != key && Some(caller.identity) != identity);
-    }
+    people: People,
+    uses: KeyUses,
 }
 
 impl Authenticator {
     /// Over this store; `known` must be told every committed event.
-    pub fn new(store: Store, known: Arc<Known>) -> Self {
-        Self { store, known }
+    pub fn new(store: Store, clock: Arc<dyn Clock>, known: Arc<Known>, people: People, uses: KeyUses) -> Self {
+        Self { store, clock, known, people, uses }
     }
 
-    /// Who shows this key, if it was shown before and is valid still; nothing is looked up.
-    pub fn remembered(&self, key: &str) -> Option<Caller> {
-        let state = self.known.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.callers.get(&ApiKey::hash_of(key)).copied()
+    /// Who shows this credential, if it was shown before and is valid still; nothing is looked up.
+    pub fn remembered(&self, credential: &Credential) -> Option<Authenticated> {
+        self.known.peek(&known::Shown::of(credential), self.clock.now())
     }
 
-    /// Who shows this key, or `None` when it opens nothing.
+    /// Who shows this credential, or `None` when it opens nothing.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub async fn authenticate(&self, key: &str) -> Result<Option<Caller>, StoreError> {
-        let hash = ApiKey::hash_of(key);
-        let forgotten = {
-            let state = self.known.state.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(caller) = state.callers.get(&hash) {
-                return Ok(Some(*caller));
-            }
-            state.forgotten
-        };
-        let found = self.store.read("authenticate", move |tx| Box::pin(keys::by_hash(tx, hash))).await;
-        let found: Option<keys::KeyHolder> = found?;
-        let caller = found.map(|holder| Caller { identity: holder.identity, kind: holder.kind, key: holder.key });
-        if let Some(caller) = caller {
-            let mut state = self.known.state.lock().unwrap_or_else(PoisonError::into_inner);
-            if state.forgotten == forgotten {
-                if state.callers.len() >= REMEMBERED {
-                    state.callers.clear();
+    pub async fn authenticate(&self, credential: &Credential) -> Result<Option<Authenticated>, StoreError> {
+        let now = self.clock.now();
+        let shown = known::Shown::of(credential);
+        let forgotten = match self.known.get(&shown, now) {
+            Ok(hit) => {
+                if hit.note_use {
+                    self.uses.note(hit.who.caller.key, now);
                 }
-                state.callers.insert(hash, caller);
+                return Ok(Some(hit.who));
             }
+            Err(forgotten) => forgotten,
+        };
+        let found = match credential {
+            Credential::Key(key) => self.holder(ApiKey::hash_of(key), now).await?,
+            // Boxed: it is rare, and a request's future should not have room for it.
+            Credential::Token(token) => Box::pin(self.people.authenticate(token)).await?,
+        };
+        if let Some(who) = found {
+            self.uses.note(who.caller.key, now);
+            self.known.put(shown, who, now, forgotten);
         }
-        Ok(caller)
+        Ok(found)
+    }
+
+    async fn holder(&self, hash: [u8; 32], now: Timestamp) -> Result<Option<Authenticated>, StoreError> {
+        let found: Option<keys::KeyHolder> =
+            self.store.read("authenticate", move |tx| Box::pin(keys::by_hash(tx, hash, now))).await?;
+        Ok(found.map(|holder| Authenticated {
+            caller: Caller { identity: holder.identity, kind: holder.kind, key: holder.key },
+            method: Method::Key,
+            until: holder.expires_at,
+        }))
     }
 
     /// Whether `owner` registered `agent`.

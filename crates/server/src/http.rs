@@ -17,11 +17,12 @@ mod operations;
 mod parameter;
 pub(crate) mod reply;
 mod router;
+mod sign_in;
 pub(crate) mod system;
 mod unread;
 
 pub use api_document::document as api_document;
 pub use error::ApiError;
-pub(crate) use extract::caller::ClientAddress;
+pub(crate) use extract::caller::{ClientAddress, bearer};
 pub use middleware::RequestId;
 pub use router::router;

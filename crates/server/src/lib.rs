@@ -10,6 +10,7 @@ pub mod secret;
 pub mod serve;
 pub mod service;
 pub mod settings;
+pub mod sign_in;
 pub mod socket;
 pub mod start;
 pub mod state;

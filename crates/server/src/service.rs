@@ -2,6 +2,8 @@
 
 pub mod access;
 pub mod admin;
+pub mod admin_keys;
+pub mod admin_links;
 pub mod agents;
 pub mod audit;
 pub mod boards;
@@ -13,6 +15,7 @@ pub mod delivery_updates;
 pub mod departures;
 pub mod files;
 pub mod idempotency;
+pub mod key_uses;
 pub mod ledger;
 pub mod lists;
 pub mod marks;
@@ -25,6 +28,7 @@ pub mod quotas;
 pub mod removals;
 pub mod rooms;
 pub mod sightings;
+pub mod sign_in;
 mod sniff;
 pub mod tasks;
 pub mod users;

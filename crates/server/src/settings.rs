@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::sign_in::SignIn;
+
 /// What is refused for being too large, too many or too slow. Each field's default is [`Limits::default`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
@@ -68,6 +70,8 @@ pub struct Limits {
     pub activity_ttl: Duration,
     /// `delivered` marks are written at least so often while there are any.
     pub delivered_every: Duration,
+    /// How people sign in.
+    pub sign_in: SignIn,
 }
 
 impl Default for Limits {
@@ -104,6 +108,7 @@ impl Default for Limits {
             upgrades_per_second: 50,
             activity_ttl: Duration::from_secs(10),
             delivered_every: Duration::from_millis(50),
+            sign_in: SignIn::default(),
         }
     }
 }

@@ -21,10 +21,15 @@ use crate::service::delivered::DeliveredMarks;
 use crate::service::delivery_updates::{self, DeliveryUpdates};
 use crate::service::files::{self, FileOptions, FilePlaceError, FileStore};
 use crate::service::idempotency;
+use crate::service::key_uses::KeyUses;
 use crate::service::quotas::Quotas;
 use crate::service::removals::{self, RemovalsWaker};
 use crate::service::sightings::{self, Sightings};
+use crate::service::sign_in::FirstKeyError;
 use crate::settings::Limits;
+use crate::sign_in::People;
+use crate::sign_in::issuer::Issuer;
+use crate::sign_in::tokens::{SigningKeyError, Tokens};
 use crate::socket::hub::Hub;
 use crate::state::{AppState, Services};
 
@@ -54,6 +59,18 @@ pub enum StartError {
     /// The place of files cannot be opened.
     #[error(transparent)]
     Files(#[from] FilePlaceError),
+    /// There is no key to sign people's tokens with.
+    #[error(transparent)]
+    SigningKey(SigningKeyError),
+}
+
+impl From<FirstKeyError> for StartError {
+    fn from(error: FirstKeyError) -> Self {
+        match error {
+            FirstKeyError::Key(why) => Self::SigningKey(why),
+            FirstKeyError::Store(why) => Self::Store(why),
+        }
+    }
 }
 
 /// A server that is ready to serve.
@@ -127,7 +144,6 @@ impl App {
         let store = Store::open(store, Arc::new(announcer)).await?;
         // After the store: who owns it may empty the spool.
         let files = FileStore::open(&files)?;
-        let auth = Authenticator::new(store.clone(), known);
         let quotas = Quotas::load(&store).await?;
         let rates = Arc::new(Rates::new(Arc::clone(&limits), Arc::clone(&clock)));
         let services = Services {
@@ -143,7 +159,14 @@ impl App {
             sightings: hub.sightings().clone(),
         };
         let run = sightings::begin(&services).await?;
+        services.ensure_signing_key().await?;
         let jobs_stop = CancellationToken::new();
+        let (uses, key_uses) = KeyUses::start(services.clone(), jobs_stop.clone());
+        let tokens = Tokens::new(services.store.clone(), Arc::clone(&services.clock), Arc::clone(&services.limits));
+        known.attach(tokens.clone());
+        let issuer = Issuer::new(Arc::clone(&services.limits), Arc::clone(&services.clock));
+        let people = People::new(services.clone(), tokens.clone(), issuer);
+        let auth = Authenticator::new(services.store.clone(), Arc::clone(&services.clock), known, people, uses);
         let (delivered, marks) = DeliveredMarks::start(services.clone(), jobs_stop.clone());
         let removals = removals::start(services.clone(), jobs_stop.clone());
         let bulk = bulk_deletions::start(services.clone(), jobs_stop.clone());
@@ -152,9 +175,9 @@ impl App {
         let seen = sightings::start(services.clone(), run, jobs_stop.clone());
         let told = delivery_updates::start(services.clone(), hub.clone(), changed, jobs_stop.clone());
         Ok(Self {
-            state: AppState { services, hub, rates, auth, delivered, draining: Draining::default() },
+            state: AppState { services, hub, rates, auth, tokens, delivered, draining: Draining::default() },
             jobs_stop,
-            jobs: Mutex::new(vec![bulk, marks, expiry, forgetting, removals, seen, told]),
+            jobs: Mutex::new(vec![bulk, marks, expiry, forgetting, key_uses, removals, seen, told]),
         })
     }
 

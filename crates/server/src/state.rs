@@ -17,6 +17,7 @@ use crate::service::quotas::Quotas;
 use crate::service::removals::RemovalsWaker;
 use crate::service::sightings::Sightings;
 use crate::settings::Limits;
+use crate::sign_in::tokens::Tokens;
 use crate::socket::hub::Hub;
 
 /// What a use case needs: durable state, time, ids and limits. The command line builds it without a server, too.
@@ -53,8 +54,10 @@ pub struct AppState {
     pub hub: Hub,
     /// How many requests each key may make.
     pub rates: Arc<Rates>,
-    /// Who a key belongs to.
+    /// Who shows a key or a token.
     pub auth: Authenticator,
+    /// The tokens that this server issues.
+    pub tokens: Tokens,
     /// Batches the `delivered` marks of pushed messages.
     pub delivered: DeliveredMarks,
     /// Whether it is going down.

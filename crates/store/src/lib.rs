@@ -18,6 +18,7 @@ pub mod executions;
 pub mod files;
 pub mod idempotency;
 pub mod identities;
+pub mod identity_links;
 pub mod keys;
 pub mod ledger;
 mod lock;
@@ -31,6 +32,7 @@ pub mod quotas;
 pub mod rooms;
 pub mod search;
 pub mod sightings;
+pub mod signing_keys;
 mod store;
 pub mod tasks;
 #[cfg(feature = "testing")]

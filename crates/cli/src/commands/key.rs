@@ -18,7 +18,7 @@ pub(crate) fn run(command: KeyCommand) -> Result<ExitCode, Failure> {
                 say_json(&json!({ "keys": keys }))?;
             } else {
                 let rows: Vec<_> = keys.into_iter().map(row).collect();
-                say(&columns(["KEY", "HOLDER", "STATE", "ID"], &rows));
+                say(&columns(["KEY", "HOLDER", "STATE", "LAST USED", "ID"], &rows));
             }
         }
         KeyCommand::Issue { who, place } => {
@@ -31,16 +31,32 @@ pub(crate) fn run(command: KeyCommand) -> Result<ExitCode, Failure> {
                 say(&format!("One more key of {handle}, shown this once; the others go on working:\n\n  {key}"));
             }
         }
-        KeyCommand::Rotate { who, place } => {
-            let (performed, _) = administer(&place, Operation::RotateKey { who })?;
+        KeyCommand::Rotate { who, overlap, place } => {
+            let overlap_seconds = overlap.as_secs();
+            let (performed, _) = administer(&place, Operation::RotateKey { who, overlap_seconds })?;
             let Outcome::KeyRotated(rotated) = performed.outcome else { return Err(unexpected()) };
             if place.json {
                 say_json(&rotated)?;
             } else {
+                let old = match overlap_seconds {
+                    0 => "what it replaces no longer works".to_owned(),
+                    _ => format!("what it replaces works until {}", rotated.who.old_until),
+                };
                 say(&format!(
-                    "New key of {}, shown this once; the old ones no longer work:\n\n  {}",
-                    rotated.who.handle, rotated.api_key
+                    "New key of {}, shown this once; {old}:\n\n  {}",
+                    rotated.who.holder.handle, rotated.api_key
                 ));
+            }
+        }
+        KeyCommand::RotateSigning { revoke, place } => {
+            let (performed, _) = administer(&place, Operation::RotateSigningKey { revoke })?;
+            let Outcome::SigningKeyRotated { kid } = performed.outcome else { return Err(unexpected()) };
+            if place.json {
+                say_json(&json!({ "kid": kid }))?;
+            } else {
+                let old =
+                    if revoke { "Tokens that are out work no longer." } else { "Tokens that are out still work." };
+                say(&format!("Tokens are signed with the new key {kid}. {old}"));
             }
         }
         KeyCommand::Revoke { what, place } => {
@@ -58,7 +74,12 @@ pub(crate) fn run(command: KeyCommand) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(key: KeyRow) -> [String; 4] {
-    let state = key.revoked_at.map_or_else(|| "valid".to_owned(), |at| format!("revoked {at}"));
-    [format!("{}…", key.hint), key.holder.handle, state, key.id.to_string()]
+fn row(key: KeyRow) -> [String; 5] {
+    let state = match (key.revoked_at, key.expires_at) {
+        (Some(at), _) => format!("revoked {at}"),
+        (None, Some(at)) => format!("valid until {at}"),
+        (None, None) => "valid".to_owned(),
+    };
+    let used = key.last_used_at.map_or_else(|| "-".to_owned(), |at| at.to_string());
+    [format!("{}…", key.hint), key.holder.handle, state, used, key.id.to_string()]
 }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use bandstand_server::admin::{Operation, Outcome, UserRow};
+use bandstand_wire::time::Timestamp;
 use serde_json::json;
 
 use super::{administer, unexpected};
@@ -81,6 +82,38 @@ pub(crate) fn run(command: UserCommand) -> Result<ExitCode, Failure> {
             let (performed, _) = administer(&place, Operation::DeleteUser { who, force })?;
             let Outcome::UserDeleted(user) = performed.outcome else { return Err(unexpected()) };
             tell(&place, &user, &format!("Deleted {}. Their keys no longer work.", user.handle))?;
+        }
+        UserCommand::Link { who, issuer, subject, place } => {
+            let (performed, _) = administer(&place, Operation::LinkUser { who, issuer, subject })?;
+            let Outcome::UserLinked(link) = performed.outcome else { return Err(unexpected()) };
+            if place.json {
+                say_json(&link)?;
+            } else {
+                say(&format!("{} of {} signs in as {}.", link.subject, link.issuer, link.user.handle));
+            }
+        }
+        UserCommand::Unlink { issuer, subject, place } => {
+            let (performed, _) = administer(&place, Operation::UnlinkUser { issuer, subject })?;
+            let Outcome::UserUnlinked { issuer, subject } = performed.outcome else { return Err(unexpected()) };
+            if place.json {
+                say_json(&json!({ "issuer": issuer, "subject": subject }))?;
+            } else {
+                say(&format!("{subject} of {issuer} signs in no longer. Its connections are closed."));
+            }
+        }
+        UserCommand::Links { place } => {
+            let (performed, _) = administer(&place, Operation::ListLinks)?;
+            let Outcome::Links(links) = performed.outcome else { return Err(unexpected()) };
+            if place.json {
+                say_json(&json!({ "links": links }))?;
+            } else {
+                let used = |at: Option<Timestamp>| at.map_or_else(|| "-".to_owned(), |at| at.to_string());
+                let rows: Vec<_> = links
+                    .into_iter()
+                    .map(|link| [link.user.handle, link.issuer, link.subject, used(link.last_used_at)])
+                    .collect();
+                say(&columns(["HANDLE", "ISSUER", "SUBJECT", "LAST USED"], &rows));
+            }
         }
     }
     Ok(ExitCode::SUCCESS)

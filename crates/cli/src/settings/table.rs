@@ -50,6 +50,7 @@ impl Setting {
         let checked = match self.name {
             "log_level" => check_log_level(text),
             "public_url" => check_url(text),
+            "oidc_issuer" => check_issuer(text),
             "client_address_header" => check_header(text),
             _ => Ok(()),
         };
@@ -83,6 +84,14 @@ fn check_url(text: &str) -> Result<(), String> {
     match host {
         Some(host) if !host.is_empty() && !host.ends_with('/') => Ok(()),
         _ => Err(format!("{text:?} must be http://HOST or https://HOST, without a slash at its end")),
+    }
+}
+
+fn check_issuer(text: &str) -> Result<(), String> {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    match host {
+        Some(host) if !host.is_empty() => Ok(()),
+        _ => Err(format!("{text:?} must be the issuer's address, exactly as its tokens name it")),
     }
 }
 
@@ -151,6 +160,7 @@ const DATA: &str = "Data";
 const FILES: &str = "Files";
 const LOGS: &str = "Logs";
 const REQUESTS: &str = "Requests";
+const SIGN_IN: &str = "Sign-in of people";
 const RATES: &str = "Rates";
 const QUOTAS: &str = "Quotas";
 const ROOMS: &str = "Agents and rooms";
@@ -411,6 +421,80 @@ pub(crate) static TABLE: &[Setting] = &[
         doc: "Text messages that a user or agent may post in a day (UTC). Unless set, no limit.",
         least: "1",
         at: &At::<Option<u32>>(|s| &mut s.limits.quota_messages_per_day),
+    },
+    Setting {
+        name: "token_issuer",
+        group: SIGN_IN,
+        doc: "How the server names itself (iss, aud) in the tokens that it issues to people in exchange for a key; an \
+              address of its own when others verify them. A change ends all that are out.",
+        least: "",
+        at: &At::<String>(|s| &mut s.limits.sign_in.token_issuer),
+    },
+    Setting {
+        name: "token_lifetime",
+        group: SIGN_IN,
+        doc: "Such a token counts for so long. It ends before when its key does.",
+        least: "1m",
+        at: &At::<Duration>(|s| &mut s.limits.sign_in.token_lifetime),
+    },
+    Setting {
+        name: "clock_skew",
+        group: SIGN_IN,
+        doc: "How far the clock of whoever issued a token may be from the server's: a token counts so long before its \
+              start and after its end.",
+        least: "1s",
+        at: &At::<Duration>(|s| &mut s.limits.sign_in.clock_skew),
+    },
+    Setting {
+        name: "oidc_issuer",
+        group: SIGN_IN,
+        doc: "An OpenID Connect issuer whose tokens sign people in, exactly as they name it (iss): \
+              https://id.example.org/realms/work. Needs oidc_audience.",
+        least: "",
+        at: &At::<Option<String>>(|s| &mut s.limits.sign_in.oidc.issuer),
+    },
+    Setting {
+        name: "oidc_audience",
+        group: SIGN_IN,
+        doc: "What its tokens must be for (aud): the name or client id that the issuer has for this server.",
+        least: "",
+        at: &At::<Option<String>>(|s| &mut s.limits.sign_in.oidc.audience),
+    },
+    Setting {
+        name: "oidc_keys",
+        group: SIGN_IN,
+        doc: "Its key set (JWKS): a file, or an https URL. Unless set, what its configuration document says.",
+        least: "",
+        at: &At::<Option<String>>(|s| &mut s.limits.sign_in.oidc.keys),
+    },
+    Setting {
+        name: "oidc_keys_lifetime",
+        group: SIGN_IN,
+        doc: "The key set is fetched again after so long. While that fails, the last one counts.",
+        least: "1m",
+        at: &At::<Duration>(|s| &mut s.limits.sign_in.oidc.keys_lifetime),
+    },
+    Setting {
+        name: "oidc_refetch",
+        group: SIGN_IN,
+        doc: "It is fetched because of a key that is not in it, or again after a failure, at most once in so long.",
+        least: "1s",
+        at: &At::<Duration>(|s| &mut s.limits.sign_in.oidc.refetch),
+    },
+    Setting {
+        name: "oidc_create_users",
+        group: SIGN_IN,
+        doc: "Whether somebody who signs in through the issuer and is not linked to a user becomes a new one. Without \
+              it, `bandstand user link` decides who may.",
+        least: "",
+        at: &At::<bool>(|s| &mut s.limits.sign_in.oidc.create_users),
+    },
+    Setting {
+        name: "oidc_handle_claim",
+        group: SIGN_IN,
+        doc: "The claim of the first token from which a new user's handle is made.",
+        least: "",
+        at: &At::<String>(|s| &mut s.limits.sign_in.oidc.handle_claim),
     },
     Setting {
         name: "description_min",

@@ -118,6 +118,11 @@ impl Value for u32 {
     }
 }
 
+/// Reads a duration outside the settings, in the same form.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    Duration::read(text)
+}
+
 const DURATIONS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
 impl Value for Duration {

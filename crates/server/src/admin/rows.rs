@@ -3,6 +3,7 @@
 use bandstand_domain::audit::{Entry, Head};
 use bandstand_domain::identity::{Agent, Profile, User};
 use bandstand_domain::organization::Organization;
+use bandstand_store::identity_links::Link;
 use bandstand_store::keys::KeyInfo;
 use bandstand_store::organizations::Listed;
 use bandstand_wire::ids::{IdentityId, IdentityKind, KeyId, OrganizationId};
@@ -177,6 +178,44 @@ pub struct KeyRow {
     pub inserted_at: Timestamp,
     /// Since when it opens nothing.
     pub revoked_at: Option<Timestamp>,
+    /// From when it opens nothing.
+    pub expires_at: Option<Timestamp>,
+    /// When it was last used, to the minute.
+    pub last_used_at: Option<Timestamp>,
+}
+
+/// Whose keys were rotated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RotatedRow {
+    /// Who has the new key.
+    #[serde(flatten)]
+    pub holder: HolderRow,
+    /// Until when the old keys work.
+    pub old_until: Timestamp,
+}
+
+/// An issuer's account and its user.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkRow {
+    /// Whose.
+    pub user: HolderRow,
+    /// `iss` of its tokens.
+    pub issuer: String,
+    /// `sub` of its tokens.
+    pub subject: String,
+    /// When it was last used, to the minute.
+    pub last_used_at: Option<Timestamp>,
+}
+
+impl From<&Link> for LinkRow {
+    fn from(link: &Link) -> Self {
+        Self {
+            user: HolderRow::from(&link.user),
+            issuer: link.issuer.clone(),
+            subject: link.subject.clone(),
+            last_used_at: link.last_used_at,
+        }
+    }
 }
 
 impl From<&User> for UserRow {
@@ -257,6 +296,8 @@ impl From<&KeyInfo> for KeyRow {
             holder: HolderRow::from(&key.holder),
             inserted_at: key.inserted_at,
             revoked_at: key.revoked_at,
+            expires_at: key.expires_at,
+            last_used_at: key.last_used_at,
         }
     }
 }

@@ -17,7 +17,7 @@ use bandstand_wire::rest::Page;
 use hyper::http::request::Parts;
 use serde::Serialize;
 
-use crate::http::extract::caller::caller;
+use crate::http::extract::caller::person;
 use crate::http::extract::page::{DualPage, MAX};
 use crate::http::extract::query::Query;
 use crate::http::{ApiError, reply};
@@ -31,7 +31,7 @@ impl FromRequestParts<AppState> for Administrator {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
-        let caller = caller(parts, app).await?;
+        let caller = person(parts, app).await?;
         if caller.kind != IdentityKind::User {
             return Err(ApiError::not_found());
         }

@@ -90,6 +90,8 @@ pub fn document() -> Value {
             "securitySchemes": {
                 "AgentKey": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The key of an agent."},
                 "UserKey": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The key of a user."},
+                "UserToken": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "A token of a user: \
+                    one that this server issued for a key, or one of the configured OpenID Connect issuer."},
             },
             "responses": responses,
             "schemas": schemas.finish(),
@@ -151,7 +153,8 @@ fn describe(operation: &Operation, all: &[Operation], schemas: &mut Schemas) -> 
     match operation.access {
         Access::Anybody => set("security", json!([])),
         Access::Agent => set("security", json!([{"AgentKey": []}])),
-        Access::User | Access::Administrator => set("security", json!([{"UserKey": []}])),
+        Access::UserKey => set("security", json!([{"UserKey": []}])),
+        Access::User | Access::Administrator => set("security", json!([{"UserKey": []}, {"UserToken": []}])),
     };
     let parameters = parameters(operation);
     if !parameters.is_empty() {
@@ -201,7 +204,7 @@ fn responses(operation: &Operation, all: &[Operation], schemas: &mut Schemas) ->
     let mut responses: BTreeMap<u16, Value> = BTreeMap::new();
     let common: &[u16] = match operation.access {
         Access::Anybody => &[],
-        Access::Agent | Access::User => &OF_KEYED,
+        Access::Agent | Access::User | Access::UserKey => &OF_KEYED,
         Access::Administrator => &OF_ADMINISTRATION,
     };
     let of_body: &[u16] = match operation.body.map(|body| body.content) {

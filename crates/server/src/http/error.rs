@@ -407,6 +407,9 @@ impl From<AdminError> for ApiError {
                 Self::invalid_at("name", text)
             }
             AdminError::Description(_) => Self::invalid_at("description", text),
+            AdminError::Account => Self::invalid_at("subject", text),
+            AdminError::AccountTaken { .. } => Self::conflict(text),
+            AdminError::SigningKey => Self::internal(text),
             AdminError::HasOrganization { .. } => Self::unprocessable("has_organization", text),
             AdminError::HasHistory(_) => Self::unprocessable("execution_history_exists", text),
             AdminError::HasAgents(_) => Self::unprocessable("agents_exist", text),

@@ -15,8 +15,10 @@ pub(crate) enum Access {
     Anybody,
     /// The key of an agent.
     Agent,
-    /// The key of a user.
+    /// The key or token of a user.
     User,
+    /// The key of a user, and no token.
+    UserKey,
     /// The key of a user who is an administrator; nobody else learns that it is there.
     Administrator,
 }

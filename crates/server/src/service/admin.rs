@@ -108,6 +108,20 @@ pub enum AdminError {
     /// The agent worked, and `force` was not given.
     #[error("the agent {0:?} has execution history; add --force to remove it all the same")]
     HasHistory(String),
+    /// An issuer or a subject that no account has.
+    #[error("an account has an issuer and a subject of at most 255 bytes, neither blank nor with control characters")]
+    Account,
+    /// The account is somebody's, be it of a user who was deleted.
+    #[error("the account {subject:?} of {issuer} is linked to a user already; `bandstand user unlink` ends that")]
+    AccountTaken {
+        /// Its issuer.
+        issuer: String,
+        /// Its subject.
+        subject: String,
+    },
+    /// There is no signing key, and none can be made.
+    #[error("the signing key cannot be made")]
+    SigningKey,
     /// The owner has as many agents as it may have.
     #[error(transparent)]
     Quota(LimitReached),

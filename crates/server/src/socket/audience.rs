@@ -24,6 +24,7 @@ use super::closing::Closing;
 use super::hub::Shared;
 use super::locked;
 use super::outbound::{Item, Mark};
+use crate::auth::Method;
 use crate::render;
 
 /// Announces one event to all who are entitled to it.
@@ -48,6 +49,8 @@ pub(crate) fn announce(shared: &Shared, event: &Event) {
         Event::TaskUpdated { task } => boards::task_updated(shared, task),
         Event::BoardUpdated { board } => boards::board_updated(shared, board),
         Event::KeyRevoked { key } => key_revoked(shared, *key),
+        Event::KeyExpires { key, at } => locked(&shared.directory).key_ends(*key, *at),
+        Event::TokensRevoked => tokens_revoked(shared),
         Event::IdentityRemoved { id } => identity_removed(shared, *id),
         // Only caches care, and who listens to the ledger.
         Event::IdentityChanged { .. } | Event::DeliveriesEnded { .. } => {}
@@ -233,6 +236,15 @@ fn participant_removed(shared: &Shared, room: RoomId, participant: &Profile) {
 fn key_revoked(shared: &Shared, key: KeyId) {
     let closing = Closing { code: close_code::GOING_AWAY, reason: "key revoked" };
     locked(&shared.directory).with_key(key).for_each(|socket| socket.outbound.close_now(closing));
+}
+
+fn tokens_revoked(shared: &Shared) {
+    let closing = Closing { code: close_code::GOING_AWAY, reason: "token revoked" };
+    let directory = locked(&shared.directory);
+    directory
+        .all()
+        .filter(|socket| socket.method == Method::Token)
+        .for_each(|socket| socket.outbound.close_now(closing));
 }
 
 fn identity_removed(shared: &Shared, id: IdentityId) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bandstand_wire::phoenix::{Ref, Topic};
 
 use super::outbound::{Item, Mark, Outbound};
-use crate::auth::Caller;
+use crate::auth::{Caller, Method};
 
 /// One join of one topic by one connection. A later join of the same topic is another channel.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub(crate) struct SocketHandle {
     pub(crate) id: u64,
     /// Who is connected.
     pub(crate) caller: Caller,
+    /// How it showed that.
+    pub(crate) method: Method,
     /// What waits to be written.
     pub(crate) outbound: Outbound,
 }

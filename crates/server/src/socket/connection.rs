@@ -21,7 +21,7 @@ use super::identify::Claim;
 use super::join::{self, Asked, Gate, NOTHING, Settled};
 use super::outbound::{Item, Work};
 use super::presence;
-use crate::auth::Caller;
+use crate::auth::Authenticated;
 use crate::rates::Allowance;
 use crate::state::AppState;
 
@@ -31,8 +31,8 @@ const QUESTIONS: usize = 32;
 
 /// Who was let in, and how it wants to be served.
 pub(crate) struct Welcome {
-    /// Who.
-    pub(crate) caller: Caller,
+    /// Who, and until when that holds.
+    pub(crate) who: Authenticated,
     /// How it showed that.
     pub(crate) claim: Claim,
     /// Its serializer.
@@ -43,7 +43,7 @@ pub(crate) struct Welcome {
 
 /// Serves a connection until it ends.
 pub(crate) async fn run(mut socket: WebSocket, state: AppState, welcome: Welcome) {
-    let caller = welcome.caller;
+    let caller = welcome.who.caller;
     let mut connection = Connection::begin(state.clone(), welcome);
     let end = connection.serve(&mut socket).await;
     let went_offline = connection.depart();
@@ -76,8 +76,9 @@ struct Connection {
 
 impl Connection {
     fn begin(state: AppState, welcome: Welcome) -> Self {
-        let Welcome { caller, claim, version, gives_way } = welcome;
-        let (handle, came_online) = state.hub.register(caller);
+        let Welcome { who, claim, version, gives_way } = welcome;
+        let caller = who.caller;
+        let (handle, came_online) = state.hub.register(who);
         let asked: FuturesUnordered<Asked> = FuturesUnordered::new();
         asked.push(still_valid(state.clone(), claim, Arc::clone(&handle)));
         if came_online {
@@ -393,11 +394,15 @@ impl Drop for Connection {
 }
 
 /// Looks once more whether the credential holds, now that the connection is registered: a key that was revoked between
-/// the handshake and the registration was announced while nobody here could hear it.
+/// the handshake and the registration was announced while nobody here could hear it. So was one that will expire.
 fn still_valid(state: AppState, claim: Claim, handle: Arc<SocketHandle>) -> Asked {
     Box::pin(async move {
         match claim.resolve(&state.auth).await {
-            Ok(Some(caller)) if caller == handle.caller => {}
+            Ok(Some(who)) if who.caller == handle.caller => {
+                if let Some(until) = who.until {
+                    state.hub.ends(&handle, until);
+                }
+            }
             Ok(_) => handle.outbound.close_now(Closing { code: close_code::GOING_AWAY, reason: "key revoked" }),
             Err(error) => tracing::warn!(%error, "cannot look up a key again"),
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bandstand_wire::ids::{IdentityId, IdentityKind, KeyId};
 use bandstand_wire::phoenix::Topic;
+use bandstand_wire::time::Timestamp;
 
 use super::channel::{SocketHandle, Subscriber};
 
@@ -13,6 +14,10 @@ use super::channel::{SocketHandle, Subscriber};
 pub(crate) struct Directory {
     entries: HashMap<IdentityId, Entry>,
     sockets: usize,
+    /// Connections whose credential ends by itself, by their id.
+    ending: HashMap<u64, (Timestamp, Arc<SocketHandle>)>,
+    /// None of them ends before.
+    next_end: Option<Timestamp>,
     /// Channels on which people hear of their rooms.
     people: usize,
 }
@@ -49,6 +54,7 @@ impl Directory {
 
     /// A connection ends, with all its channels about itself; whether it was the identity's last.
     pub(crate) fn remove(&mut self, socket: &SocketHandle) -> bool {
+        self.ending.remove(&socket.id);
         let Some(entry) = self.entries.get_mut(&socket.caller.identity) else { return false };
         let before = entry.sockets.len();
         entry.sockets.retain(|other| other.id != socket.id);
@@ -63,6 +69,29 @@ impl Directory {
             self.entries.remove(&socket.caller.identity);
         }
         last
+    }
+
+    /// The connection's credential ends then, unless it was to end before.
+    pub(crate) fn ends(&mut self, socket: &Arc<SocketHandle>, at: Timestamp) {
+        let ending = self.ending.entry(socket.id).or_insert_with(|| (at, Arc::clone(socket)));
+        ending.0 = at.min(ending.0);
+        self.next_end = Some(self.next_end.map_or(at, |next| next.min(at)));
+    }
+
+    /// The connections opened with this key end then.
+    pub(crate) fn key_ends(&mut self, key: KeyId, at: Timestamp) {
+        let sockets: Vec<_> = self.with_key(key).cloned().collect();
+        sockets.iter().for_each(|socket| self.ends(socket, at));
+    }
+
+    /// Takes the connections whose credential has ended. Looks at nothing while none has.
+    pub(crate) fn take_ended(&mut self, now: Timestamp) -> Vec<Arc<SocketHandle>> {
+        if self.next_end.is_none_or(|next| next > now) {
+            return Vec::new();
+        }
+        let ended = self.ending.extract_if(|_, (end, _)| *end <= now).map(|(_, (_, socket))| socket).collect();
+        self.next_end = self.ending.values().map(|(end, _)| *end).min();
+        ended
     }
 
     /// Connections, of everybody.

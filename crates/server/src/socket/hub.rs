@@ -10,6 +10,7 @@ use bandstand_store::{Commit, CommitSink};
 use bandstand_wire::ids::{IdentityId, IdentityKind, KeyId, RoomId};
 use bandstand_wire::phoenix::{Ref, Topic, close_code};
 use bandstand_wire::push::{Supersede, WorkingAgent, event};
+use bandstand_wire::time::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -25,12 +26,15 @@ use super::locked;
 use super::outbound::{Item, Outbound};
 use super::rooms::Rooms;
 use super::throttle::Throttle;
-use crate::auth::Caller;
+use crate::auth::Authenticated;
 use crate::service::sightings::Sightings;
 use crate::settings::Limits;
 
 /// Why a connection is closed when the server stops.
 const RESTART: Closing = Closing { code: close_code::RESTART, reason: "service restart" };
+
+/// Why a connection is closed when its token, or its key, has expired: its client comes back with a fresh one.
+const CREDENTIAL_EXPIRED: Closing = Closing { code: close_code::GOING_AWAY, reason: "credential expired" };
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -62,6 +66,10 @@ impl Shared {
     /// Ends what lasts only for a while.
     pub(crate) fn expire(&self, now: Instant) {
         locked(&self.throttle).tidy(now);
+        let ended = locked(&self.directory).take_ended(self.clock.now());
+        for socket in ended {
+            socket.outbound.close_now(CREDENTIAL_EXPIRED);
+        }
         if !self.working.swap(false, Ordering::Relaxed) {
             return;
         }
@@ -107,11 +115,6 @@ impl Hub {
     /// What is seen of agents here.
     pub fn sightings(&self) -> &Sightings {
         &self.shared.sightings
-    }
-
-    /// Whether rooms have a task board.
-    pub(crate) fn has_tasks(&self) -> bool {
-        self.shared.limits.tasks
     }
 
     /// Whether somebody has a live connection.
@@ -224,11 +227,15 @@ impl Hub {
     }
 
     /// A connection begins; also says whether its identity came online by it.
-    pub(crate) fn register(&self, caller: Caller) -> (Arc<SocketHandle>, bool) {
+    pub(crate) fn register(&self, who: Authenticated) -> (Arc<SocketHandle>, bool) {
         let outbound = Outbound::new(&self.shared.limits);
-        let socket = Arc::new(SocketHandle { id: self.number(), caller, outbound });
+        let Authenticated { caller, method, until } = who;
+        let socket = Arc::new(SocketHandle { id: self.number(), caller, method, outbound });
         let mut directory = locked(&self.shared.directory);
         let first = directory.add(Arc::clone(&socket));
+        if let Some(until) = until {
+            directory.ends(&socket, until);
+        }
         if first && caller.kind == IdentityKind::Agent {
             // While the directory is locked, so that of two connections that race the later is seen later.
             self.shared.sightings.connected(caller.identity);
@@ -240,6 +247,11 @@ impl Hub {
             socket.outbound.close(RESTART);
         }
         (socket, first)
+    }
+
+    /// The connection's credential ends then, as it turned out after it was registered.
+    pub(crate) fn ends(&self, socket: &Arc<SocketHandle>, at: Timestamp) {
+        locked(&self.shared.directory).ends(socket, at);
     }
 
     /// A connection ended; whether its identity went offline by it. Its room channels must be unsubscribed before.

@@ -22,7 +22,7 @@ use super::activity::ActivityDetail;
 use super::channel::{Channel, SocketHandle, Subscriber};
 use super::hub::Hub;
 use super::outbound::{Item, Work};
-use crate::auth::Caller;
+use crate::auth::{Authenticated, Caller, Method};
 use crate::settings::Limits;
 
 const ROOM: RoomId = RoomId(Uuid::from_u128(500));
@@ -105,7 +105,11 @@ struct Listener {
 impl Listener {
     fn connect(hub: &Hub, number: u128, kind: IdentityKind) -> Self {
         let caller = Caller { identity: id(number), kind, key: KeyId(Uuid::from_u128(number)) };
-        Self { hub: hub.clone(), socket: hub.register(caller).0 }
+        Self::with(hub, Authenticated { caller, method: Method::Key, until: None })
+    }
+
+    fn with(hub: &Hub, who: Authenticated) -> Self {
+        Self { hub: hub.clone(), socket: hub.register(who).0 }
     }
 
     fn channel(&self, topic: Topic) -> Subscriber {

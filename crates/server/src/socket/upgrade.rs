@@ -16,7 +16,7 @@ use bandstand_wire::error::{ErrorBody, ErrorEnvelope};
 use bandstand_wire::ids::IdentityKind;
 
 use super::connection::{self, Welcome};
-use super::identify::{Claim, OnConflict, Unusable, Wishes};
+use super::identify::{Claim, OnConflict, SUBPROTOCOL, Unusable, Wishes};
 use crate::http::ClientAddress;
 use crate::state::AppState;
 
@@ -104,6 +104,8 @@ async fn upgrade(
     // From here the connection counts, so that a shutdown waits for it even before it is registered.
     let token = state.hub.track();
     Ok(upgrade
+        // Phoenix's JavaScript client names it beside its token, and a browser gives up without an answer to it.
+        .protocols([SUBPROTOCOL])
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(WRITE_BUFFER)
         .max_message_size(limit)
@@ -122,14 +124,15 @@ async fn admit(state: &AppState, claim: Claim, wishes: &Wishes, from: Option<IpA
         state.rates.refused_stranger();
         return Err(Refusal::TooMany(wait));
     }
-    let caller = claim.resolve(&state.auth).await.map_err(|error| {
+    let who = claim.resolve(&state.auth).await.map_err(|error| {
         tracing::warn!(%error, "cannot look up a key");
         Refusal::Unavailable
     })?;
-    let Some(caller) = caller else {
+    let Some(who) = who else {
         state.rates.failed(from);
         return Err(Refusal::Forbidden);
     };
+    let caller = who.caller;
     let on_conflict = wishes.on_conflict.ok_or(Refusal::InvalidOnConflict)?;
     if let Err(seconds) = state.hub.admit(caller.key) {
         metrics::counter!("requests_limited_total", "limit" => "upgrades").increment(1);
@@ -142,7 +145,7 @@ async fn admit(state: &AppState, claim: Claim, wishes: &Wishes, from: Option<IpA
     if gives_way && caller.kind == IdentityKind::Agent && state.hub.is_live(caller.identity) {
         return Err(Refusal::Conflict);
     }
-    Ok(Welcome { caller, claim, version: wishes.version, gives_way })
+    Ok(Welcome { who, claim, version: wishes.version, gives_way })
 }
 
 #[cfg(test)]

@@ -486,6 +486,15 @@ pub struct NewKey {
     pub key: NewKeyFields,
 }
 
+/// For how long the keys that are replaced go on.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(deny_unknown_fields, rename = "RotateKeyRequest")]
+pub struct RotateKey {
+    /// In seconds; at most a year. At once unless given.
+    #[schemars(range(max = 31_622_400))]
+    pub overlap_seconds: Option<u64>,
+}
+
 /// Whose it will be.
 #[derive(Clone, Debug, JsonSchema)]
 #[schemars(deny_unknown_fields, rename = "NewKey")]

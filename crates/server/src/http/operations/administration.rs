@@ -6,7 +6,7 @@ use bandstand_wire::rest::{Data, Page, request};
 
 use crate::admin::{
     AgentRow, HolderRow, IssuedRow, KeyRow, MembershipRow, OrganizationLine, OrganizationRow, RemovedRow, RevokedRow,
-    UserRow, WithKey,
+    RotatedRow, UserRow, WithKey,
 };
 use crate::http::admin::{agents, audit, keys, organizations, users};
 use crate::http::operation::{Access, Operation, delete, get, group, patch, post, put};
@@ -149,7 +149,6 @@ fn agent_operations() -> Vec<Operation> {
 }
 
 fn key_operations() -> Vec<Operation> {
-    let holder = || path("what", "A user or an agent: its id or its handle, percent-encoded.");
     vec![
         get("/api/v1/admin/keys", "listKeys", keys::list)
             .summary("Which keys are there?")
@@ -163,10 +162,11 @@ fn key_operations() -> Vec<Operation> {
             .takes::<request::NewKey>()
             .replies::<Data<WithKey<IssuedRow>>>(201),
         post("/api/v1/admin/keys/{what}/rotate", "rotateKey", keys::rotate)
-            .summary("Give a user or an agent a new key; the old ones stop working.")
+            .summary("Give a user or an agent a new key; the old ones stop working, at once or after a while.")
             .description("It is in this reply and nowhere else.")
-            .with([holder()])
-            .replies::<Data<WithKey<HolderRow>>>(200),
+            .with([path("what", "A user or an agent, by id or handle; or a key's id, to replace that one alone.")])
+            .may_take::<request::RotateKey>()
+            .replies::<Data<WithKey<RotatedRow>>>(200),
         delete("/api/v1/admin/keys/{what}", "revokeKeys", keys::revoke)
             .summary("Revoke a key, or all of a user or an agent.")
             .with([path("what", "The key's id; or a user or an agent, by id or handle.")])

@@ -2,6 +2,7 @@
 
 pub(crate) mod caller;
 pub(crate) mod contract;
+pub(crate) mod issuer;
 pub(crate) mod names;
 pub(crate) mod socket;
 
