@@ -132,6 +132,12 @@ CAUSES = (
         before=(Answer("stored", "never_connected"), Answer("stored", "offline"), _STORED),
     ),
     Cause(
+        "limited",
+        "its requests are refused for being too many",
+        _each(Answer("pushed", "rate_limited"), Answer("pushed", "rate_limited"), Answer("stored", "rate_limited")),
+        before=(_STORED, _PUSHED, Answer("stored", "never_connected"), Answer("stored", "rate_limited")),
+    ),
+    Cause(
         "failed",
         "it tried and failed",
         _each(Answer("failed"), Answer("failed"), Not(TAKES_NOTHING)),

@@ -30,7 +30,7 @@ from harness.paths import REPOSITORY
 from harness.scripted import Scripted, agent_of, declining, never_ending, raising, replying, running, subscribed
 from harness.server import Server
 from harness.waiting import eventually, within
-from ledger.causes import CAUSES, CLIENTS, SDK, Answer, Cause, Not, table
+from ledger.causes import BARE, CAUSES, CLIENTS, SDK, Answer, Cause, Not, table
 from ledger.programs import Program, listener, stuck_worker
 
 DOCUMENT = REPOSITORY / "docs" / "ledger.md"
@@ -299,6 +299,24 @@ async def refused(story: Story, kind: str) -> None:
     story.open.push_async_callback(cancelled, starting)
 
 
+async def limited(story: Story, kind: str) -> None:
+    """It has used up what it may ask in a minute when the message comes."""
+    event = {"event": {"content": "thinking", "message_type": "thought"}}
+    path = f"/api/v1/agent/chats/{story.room}/events"
+    await story.any_program(kind)
+
+    async def used_up() -> bool:
+        return (await story.bot.raw.post(path, json=event)).status_code == 429
+
+    await eventually(used_up, what="the server refuses it")
+    await story.says()
+    if kind == BARE:
+        await story.until("pushed")
+    if kind != SDK:
+        # band-sdk claims the message by itself, and is refused.
+        assert (await story.bot.raw.post(path, json=event)).status_code == 429
+
+
 async def cancelled(task: asyncio.Task[Any]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -384,6 +402,7 @@ STORIES: dict[str, Told] = {
         stopped_at_work,
         replaced,
         refused,
+        limited,
         failed,
         declined,
         replied,
@@ -391,7 +410,11 @@ STORIES: dict[str, Told] = {
     )
 }
 # Those that need a server of their own, and how it is set up.
-OWN_SERVER = {"server_crashed": OPTIONS, "refused": (*OPTIONS, "--upgrades-per-second", "1")}
+OWN_SERVER = {
+    "server_crashed": OPTIONS,
+    "refused": (*OPTIONS, "--upgrades-per-second", "1"),
+    "limited": (*OPTIONS, "--agent-writes-per-minute", "3"),
+}
 
 
 @pytest.fixture(scope="session")
