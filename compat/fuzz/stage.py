@@ -57,8 +57,11 @@ class Target:
             # A hash of the right form is made right, since no generated one ever is.
             case.headers[name] = hashlib.sha256(case.body.data).hexdigest()
         # The key is given last: a generated one would only ever meet a 401.
-        key = self.keys["person" if case.operation.path.startswith("/api/v1/me/") else "agent"]
-        return case.call_and_validate(base_url=self.url, headers={"X-API-Key": key}, checks=CHECKS)
+        return case.call_and_validate(base_url=self.url, headers=self.key_of(case.operation.path), checks=CHECKS)
+
+    def key_of(self, path: str) -> dict[str, str]:
+        """The header for a route: those of agents take the agent's key, all others the owner's."""
+        return {"X-API-Key": self.keys["agent" if path.startswith("/api/v1/agent/") else "person"]}
 
     def _resolved(self, value: Any) -> Any:
         match value:

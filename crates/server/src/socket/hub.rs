@@ -117,6 +117,11 @@ impl Hub {
         &self.shared.sightings
     }
 
+    /// Whether rooms have a task board.
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.shared.limits.tasks
+    }
+
     /// Whether somebody has a live connection.
     pub fn is_online(&self, id: IdentityId) -> bool {
         locked(&self.shared.directory).is_online(id)

@@ -109,6 +109,10 @@ async fn response(
     topic: &Topic,
     room: RoomId,
 ) -> Result<Option<String>, StoreError> {
+    // While tasks are off, their topic is as absent as their routes.
+    if matches!(topic, Topic::RoomTasks(_)) && !hub.has_tasks() {
+        return Ok(None);
+    }
     let Some(sequence) = may_hear(store, caller, topic, room).await? else { return Ok(None) };
     hub.joined(room, sequence);
     // People see at once who is there and who works; agents read nothing from the reply.

@@ -343,5 +343,7 @@ async fn without_tasks_rooms_are_told_without_counts(app: TestApp) {
     for key in ["description", "agents", "task_counts", "work_status"] {
         assert!(told.get(key).is_none(), "{key} is left out: {told}");
     }
+    let board = socket.try_join(&format!("room_tasks:{}", room.id)).await;
+    assert!(board.is_err(), "the board is absent, and so is its topic: {board:?}");
     socket.close().await;
 }

@@ -208,6 +208,7 @@ impl<'v> Object<'v> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use serde_json::json;
 
     #[test]
@@ -232,5 +233,53 @@ mod tests {
         let root = Object::root(&body, &mut problems);
         assert_eq!(root.optional_text("title", &mut problems), None);
         assert!(problems.finish().is_ok());
+    }
+
+    /// JSON of any shape, mostly with names that are asked for.
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            ".{0,20}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 48, 6, |inner| {
+            let name = prop_oneof!["a", "b~/c", ".{0,6}"];
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                proptest::collection::vec((name, inner), 0..6)
+                    .prop_map(|properties| Value::Object(properties.into_iter().collect())),
+            ]
+        })
+    }
+
+    fn read_all(object: &Object<'_>, depth: usize, problems: &mut Problems) {
+        object.only(&["a", "b~/c"], problems);
+        for name in ["a", "b~/c"] {
+            object.text(name, problems);
+            object.uuid(name, problems);
+            object.flag(name, problems);
+            object.optional_text(name, problems);
+            for (place, item) in object.list(name, problems) {
+                read_all(&Object::at(place, item, problems), 0, problems);
+            }
+            if depth > 0 {
+                read_all(&object.object(name, problems), depth - 1, problems);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_body_is_answered_without_a_panic(body in any_json()) {
+            let mut problems = Problems::default();
+            let root = Object::root(&body, &mut problems);
+            read_all(&root, 3, &mut problems);
+            for place in problems.0.keys() {
+                prop_assert!(place.starts_with('/'), "{place}");
+            }
+            let _ = problems.finish();
+        }
     }
 }
