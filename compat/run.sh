@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the real clients against the server, all suites or those that are named, and fails when one does.
 #
-#   compat/run.sh [rest46 rest51 sdk mcp ledger socket031 socket041 frames node s3 fuzz]
+#   compat/run.sh [rest46 rest51 sdk mcp ledger socket031 socket041 frames node s3 fuzz transcript]
 #
 #   BANDSTAND_BIN         the server (default: target/debug/bandstand of this repository)
 #   COMPAT_ENGINE         sqlite (default) or postgres
@@ -74,12 +74,16 @@ run_suite() {
     node) (cd node && node --test --test-reporter=spec) ;;
     s3) pytest s3 s3_store ;;
     fuzz) pytest fuzz -c fuzz/pytest.ini --rootdir fuzz fuzz ;;
+    transcript)
+        cargo build --quiet --locked -p bandstand-transcript --example transcript_bridge &&
+            pytest transcript -c transcript/pytest.ini --rootdir transcript transcript
+        ;;
     *) fail "no suite is called $1" ;;
     esac
 }
 
 suites=("$@")
-[[ $# -gt 0 ]] || suites=(rest46 rest51 sdk mcp ledger socket031 socket041 frames node s3 fuzz)
+[[ $# -gt 0 ]] || suites=(rest46 rest51 sdk mcp ledger socket031 socket041 frames node s3 fuzz transcript)
 failed=()
 for suite in "${suites[@]}"; do
     echo "== $suite ($COMPAT_ENGINE)"

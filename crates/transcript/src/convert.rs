@@ -167,13 +167,14 @@ pub(crate) fn marked(text: &str) -> String {
 
 /// Reads the marker of a failure back.
 pub(crate) fn unmark(output: &mut ToolOutput) {
-    let Some(Content::Text(first)) = output.content.first_mut() else { return };
+    let at = output.content.iter().position(|content| matches!(content, Content::Text(_)));
+    let Some((at, Content::Text(first))) = at.and_then(|at| Some((at, output.content.get_mut(at)?))) else { return };
     let bare = ERROR_MARKER.trim_end();
     if let Some(text) = first.text.strip_prefix(ERROR_MARKER).or((first.text == bare).then_some("")) {
         first.text = text.to_owned();
         output.is_error = true;
         if first.text.trim().is_empty() {
-            output.content.remove(0);
+            output.content.remove(at);
         }
     }
 }

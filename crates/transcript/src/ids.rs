@@ -120,12 +120,17 @@ pub fn wire_tool_name(name: &str) -> String {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NameTable {
     pairs: Vec<(ToolName, String)>,
+    /// Names that went out as they are: no stand-in may be one of them.
+    plain: HashSet<String>,
 }
 
 impl NameTable {
     /// The name on the wire: itself where it is legal, else its stand-in, which no other name shares.
     pub fn to_wire(&mut self, name: &ToolName) -> String {
         if is_legal_tool_name(name.as_str()) && !self.pairs.iter().any(|(_, wire)| wire == name.as_str()) {
+            if !self.plain.contains(name.as_str()) {
+                self.plain.insert(name.as_str().to_owned());
+            }
             return name.as_str().to_owned();
         }
         if let Some((_, wire)) = self.pairs.iter().find(|(known, _)| known == name) {
@@ -134,7 +139,7 @@ impl NameTable {
         let plain = wire_tool_name(name.as_str());
         let mut wire = plain.clone();
         let mut number = 2;
-        while self.pairs.iter().any(|(_, taken)| *taken == wire) {
+        while self.plain.contains(&wire) || self.pairs.iter().any(|(_, taken)| *taken == wire) {
             let suffix = format!("_{number}");
             wire = plain.chars().take(MAX_TOOL_NAME - suffix.len()).collect::<String>() + &suffix;
             number += 1;
@@ -182,5 +187,7 @@ mod tests {
         assert_eq!(table.from_wire(&second), slashed);
         assert_eq!(table.to_wire(&ToolName::new("plain")), "plain");
         assert_eq!(table.to_wire(&dotted), first);
+        table.to_wire(&ToolName::new("a_b"));
+        assert_ne!(table.to_wire(&ToolName::new("a.b")), "a_b");
     }
 }

@@ -2,6 +2,65 @@
 //!
 //! Pure: no I/O, no async, no clock. Bytes and values go in, values come out, and whatever had to be changed, guessed
 //! or lost on the way is said as a [`Warning`].
+//!
+//! # A history from one API to another
+//!
+//! ```
+//! use bandstand_transcript::{EncodeOptions, Format, ProviderHistory, decode_history};
+//! use serde_json::json;
+//!
+//! // What a client of Chat Completions kept. The call was interrupted, and its id is from elsewhere.
+//! let stored = json!({ "messages": [
+//!     { "role": "system", "content": "You help harbour staff." },
+//!     { "role": "user", "content": "High water at Kestrel Quay?" },
+//!     { "role": "assistant", "content": null, "tool_calls": [{ "id": "call:1", "type": "function",
+//!         "function": { "name": "lookup_tide", "arguments": "{\"port\":\"Kestrel Quay\"}" } }] },
+//!     { "role": "user", "content": "Hello?" },
+//! ] });
+//! let transcript = decode_history(&stored, Format::OpenAiChat)?.transcript;
+//!
+//! // What Anthropic gets: a copy in its form, repaired so that it is taken. The transcript stays as it was.
+//! let sent = ProviderHistory::prepare(&transcript, Format::Anthropic, &EncodeOptions::default());
+//! let messages = &sent.payload()["messages"];
+//! assert_eq!(sent.payload()["system"], "You help harbour staff.");
+//! assert_eq!(messages[1]["content"][0]["input"], json!({ "port": "Kestrel Quay" }));
+//! assert_eq!(messages[2]["content"][0]["type"], "tool_result");
+//! assert_eq!(messages[2]["content"][0]["is_error"], true);
+//! assert_eq!(messages[2]["content"][1]["text"], "Hello?");
+//! assert_eq!(sent.repaired[0].code.code(), "missing_tool_result");
+//! # Ok::<(), bandstand_transcript::DecodeError>(())
+//! ```
+//!
+//! # A stream, however the network cut it
+//!
+//! ```
+//! use bandstand_transcript::{Format, StopReason};
+//! use bandstand_transcript::stream::StreamReader;
+//!
+//! let wire = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Ahoy\"}}]}\n\n\
+//!     data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+//! let mut reader = StreamReader::new(Format::OpenAiChat);
+//! for piece in wire.chunks(7) {
+//!     reader.push(piece);
+//! }
+//! let assembled = reader.finish();
+//! assert!(assembled.complete);
+//! assert_eq!(assembled.reply.message.plain_text(), "Ahoy");
+//! assert_eq!(assembled.reply.stop_reason, StopReason::End);
+//! ```
+//!
+//! # Where things are
+//!
+//! | | |
+//! | --- | --- |
+//! | [`model`], [`ids`] | the conversation; id, name, input and output of a tool are four types |
+//! | [`histories`] | three histories, three types: what a client sees, what the runtime keeps, what a provider gets |
+//! | [`openai_chat`], [`openai_responses`], [`anthropic`] | each format: decode, encode, streams both ways |
+//! | [`profile`] | what servers refuse and bend, as one table |
+//! | [`project`](mod@project) | what survives in a format; property tests hold the converters to it |
+//! | [`lint`](mod@lint), [`repair`](mod@repair), [`read`](mod@read) | faults of a history, a copy without them, and histories in broken files |
+//! | [`room`] | our own rooms: `/context` rows, `tool_call` and `tool_result` events |
+//! | [`sse`], [`stream`] | bytes to events to replies, and back |
 #![forbid(unsafe_code)]
 
 pub mod anthropic;

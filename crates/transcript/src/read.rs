@@ -120,7 +120,7 @@ fn history_of(mut values: Vec<Value>) -> (Value, Layout) {
         let value = values.swap_remove(0);
         return history_in(value, 0).unwrap_or((json!({ "messages": [] }), Layout::Unknown));
     }
-    if values.iter().any(|value| is_message(value)) {
+    if values.iter().any(is_message) {
         let messages: Vec<Value> = values.into_iter().filter(is_message).collect();
         return (wrap(messages), Layout::Lines);
     }

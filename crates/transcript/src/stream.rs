@@ -18,7 +18,7 @@ pub const INCOMPLETE_STREAM: &str = "incomplete_stream";
 pub enum Delta {
     /// More text.
     Text(String),
-    /// The text that grew is complete.
+    /// The text or refusal that grew is complete.
     TextEnd,
     /// More reasoning.
     Reasoning(String),
@@ -35,7 +35,7 @@ impl Delta {
     pub fn of_part(part: &Part) -> Vec<Self> {
         match part {
             Part::Text(text) => vec![Self::Text(text.text.clone()), Self::TextEnd],
-            Part::Refusal(refusal) => vec![Self::Refusal(refusal.text.clone())],
+            Part::Refusal(refusal) => vec![Self::Refusal(refusal.text.clone()), Self::TextEnd],
             Part::Reasoning(reasoning) => {
                 let mut deltas = Vec::new();
                 if !reasoning.text.is_empty() {

@@ -76,7 +76,9 @@ pub fn encode_reply(reply: &Reply, id: &str, model: &str) -> (Value, Warnings) {
     let options = EncodeOptions::default();
     let mut writer =
         Writer { options: &options, warnings: Warnings::default(), names: NameTable::default(), turns: Vec::new() };
-    let content = writer.assistant_blocks(&reply.message);
+    // Nothing is sent back: the client sees the order of the reply.
+    let in_order = Message { origin: Some(FORMAT), ..reply.message.clone() };
+    let content = writer.assistant_blocks(&in_order);
     let usage = reply.usage.unwrap_or_default();
     let message = json!({
         "id": id, "type": "message", "role": "assistant", "model": model, "content": content,

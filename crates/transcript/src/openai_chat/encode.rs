@@ -57,12 +57,22 @@ pub fn encode_history(transcript: &Transcript, options: &EncodeOptions) -> Encod
 pub fn encode_reply(reply: &Reply, id: &str, model: &str, created: u64) -> (Value, Warnings) {
     let options = EncodeOptions::default();
     let mut writer = Writer::new(&options, Warnings::default());
-    let message = writer.assistant(&reply.message, false).unwrap_or(json!({ "role": "assistant", "content": "" }));
+    let empty = json!({ "role": "assistant", "content": "" });
+    let mut message = writer.assistant(&reply.message, false).unwrap_or(empty);
     let usage = reply.usage.unwrap_or_default();
-    let mut message = message;
-    if message.get("refusal").is_none() {
-        message["refusal"] = Value::Null;
+    // A reply has one text and one refusal, however many parts they came in.
+    let (mut text, mut refusal) = (String::new(), String::new());
+    for part in &reply.message.parts {
+        match part {
+            Part::Text(part) => text.push_str(&part.text),
+            Part::Refusal(part) => refusal.push_str(&part.text),
+            _ => {}
+        }
     }
+    if !text.trim().is_empty() {
+        message["content"] = json!(text);
+    }
+    message["refusal"] = if refusal.is_empty() { Value::Null } else { json!(refusal) };
     let completion = json!({
         "id": id, "object": "chat.completion", "created": created, "model": model,
         "choices": [{

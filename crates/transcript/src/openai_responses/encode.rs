@@ -66,9 +66,11 @@ pub fn encode_reply(reply: &Reply, id: &str, model: &str, created: u64) -> (Valu
     (response_value(reply, id, model, created, writer.items), writer.warnings)
 }
 
-pub(super) fn reply_items(message: &Message) -> Vec<Value> {
-    let mut writer = Writer { warnings: Warnings::default(), names: NameTable::default(), items: Vec::new() };
+/// The items of a part of a reply; `names` lasts for the whole reply.
+pub(super) fn reply_items(message: &Message, names: &mut NameTable) -> Vec<Value> {
+    let mut writer = Writer { warnings: Warnings::default(), names: std::mem::take(names), items: Vec::new() };
     writer.assistant(message, true);
+    *names = writer.names;
     writer.items
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::encode::{reply_items, response_value};
 use crate::convert::{ProviderError, Reply, Usage};
 use crate::format::Warnings;
+use crate::ids::NameTable;
 use crate::model::{Message, Part, Role, StopReason};
 use crate::sse::SseEvent;
 use crate::stream::Delta;
@@ -26,6 +27,7 @@ pub struct Encoder {
     open: Option<Open>,
     text: String,
     output: Vec<Value>,
+    names: NameTable,
 }
 
 impl Encoder {
@@ -39,6 +41,7 @@ impl Encoder {
             open: None,
             text: String::new(),
             output: Vec::new(),
+            names: NameTable::default(),
         }
     }
 
@@ -127,7 +130,7 @@ impl Encoder {
     fn whole(&mut self, part: Part, events: &mut Vec<SseEvent>) {
         self.close(events);
         let index = self.output.len();
-        for mut item in reply_items(&Message::new(Role::Assistant, vec![part])) {
+        for mut item in reply_items(&Message::new(Role::Assistant, vec![part]), &mut self.names) {
             let kind = item["type"].as_str().unwrap_or_default().to_owned();
             if let Some((prefix, _)) = item["id"].as_str().unwrap_or_default().split_once('_')
                 && item["id"].as_str().is_some_and(|id| id.ends_with("_0"))

@@ -85,6 +85,9 @@ fn chat(payload: &mut Value, options: &LintOptions) {
                 call["function"] = json!({});
             }
             if let Some(custom) = call.get_mut("custom") {
+                if !custom.is_object() {
+                    *custom = json!({});
+                }
                 mend_name(custom);
             }
             if let Some(function) = call.get_mut("function") {
