@@ -1,11 +1,13 @@
 //! Three histories, three types: what the client sees, what the runtime keeps ([`Transcript`]), what the provider gets.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use crate::convert::{EncodeOptions, Encoded};
 use crate::encode_history;
 use crate::format::{Format, Warnings};
-use crate::ids::{NameTable, ToolName};
+use crate::ids::{NameTable, ToolCallId, ToolName};
 use crate::lint::{Finding, LintOptions};
 use crate::model::{Part, Role, Transcript};
 use crate::repair::repair;
@@ -46,6 +48,9 @@ impl ClientHistory {
     /// What of a transcript is shown.
     pub fn of(transcript: &Transcript) -> Self {
         let mut entries = Vec::new();
+        let results = transcript.messages.iter().flat_map(|message| message.results());
+        let failed: HashMap<&ToolCallId, bool> =
+            results.map(|result| (&result.call_id, result.output.is_error)).collect();
         for message in transcript.messages.iter().filter(|message| message.role != Role::System) {
             for part in &message.parts {
                 match part {
@@ -54,12 +59,7 @@ impl ClientHistory {
                     }
                     Part::Refusal(refusal) => entries.push(ClientEntry::Refused { text: refusal.text.clone() }),
                     Part::ToolCall(call) => {
-                        let answer = transcript
-                            .messages
-                            .iter()
-                            .flat_map(|message| message.results())
-                            .find(|result| result.call_id == call.id);
-                        let failed = answer.map(|result| result.output.is_error);
+                        let failed = failed.get(&call.id).copied();
                         entries.push(ClientEntry::Used { tool: call.name.clone(), failed });
                     }
                     Part::Image(_) | Part::ToolResult(_) | Part::Reasoning(_) | Part::Foreign(_) => {}

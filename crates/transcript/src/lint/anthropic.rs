@@ -1,5 +1,7 @@
 //! Faults of Anthropic Messages.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::pairs::{Pairs, items};
@@ -79,14 +81,16 @@ pub(super) fn lint(payload: &Value, options: &LintOptions, sink: &mut Sink) {
 /// A result that is in the wrong turn, or answers nothing, is not also behind other content.
 fn one_fault_each(pairs: &Pairs<'_>, sink: &mut Sink) {
     let judged = pairs.judge();
-    for (result, fate) in pairs.results.iter().zip(&judged.fates) {
-        if !matches!(fate, super::pairs::Fate::Answers(_)) {
-            sink.findings.retain(|finding| {
-                finding.code != FindingCode::ResultAfterContent
-                    || (finding.index, finding.block) != (result.index, result.block)
-            });
-        }
-    }
+    let elsewhere: HashSet<(usize, Option<usize>)> = pairs
+        .results
+        .iter()
+        .zip(&judged.fates)
+        .filter(|(_, fate)| !matches!(fate, super::pairs::Fate::Answers(_)))
+        .map(|(result, _)| (result.index, result.block))
+        .collect();
+    sink.findings.retain(|finding| {
+        finding.code != FindingCode::ResultAfterContent || !elsewhere.contains(&(finding.index, finding.block))
+    });
 }
 
 fn marked(block: &Value) -> bool {

@@ -35,14 +35,14 @@ pub fn encode_history(transcript: &Transcript, options: &EncodeOptions) -> Encod
         let calls = copy.messages.iter().flat_map(Message::calls);
         writer.packed = calls.filter_map(|call| Some((call.id.as_str().to_owned(), call.signature.clone()?))).collect();
     }
+    let turns = tool_turns(&copy.messages);
     for (index, message) in copy.messages.iter().enumerate() {
         match message.role {
             Role::System => writer.plain(message, options.profile.system_role),
             Role::User => writer.plain(message, "user"),
             Role::Tool => writer.results(message),
             Role::Assistant => {
-                let turn = in_tool_turn(&copy.messages, index);
-                let message = writer.assistant(message, turn);
+                let message = writer.assistant(message, turns[index]);
                 writer.messages.extend(message);
             }
         }
@@ -101,13 +101,14 @@ pub(super) fn finish_label(reason: StopReason) -> &'static str {
     }
 }
 
-/// Whether any message between the neighbouring user messages called tools.
-fn in_tool_turn(messages: &[Message], index: usize) -> bool {
-    let start = messages[..index].iter().rposition(|message| message.role == Role::User).map_or(0, |at| at + 1);
-    messages[start..]
-        .iter()
-        .take_while(|message| message.role != Role::User)
-        .any(|message| message.calls().next().is_some())
+/// For each message whether a tool was called between the user messages around it.
+fn tool_turns(messages: &[Message]) -> Vec<bool> {
+    let mut turns = Vec::with_capacity(messages.len());
+    for turn in messages.split_inclusive(|message| message.role == Role::User) {
+        let called = turn.iter().any(|message| message.calls().next().is_some());
+        turns.resize(turns.len() + turn.len(), called);
+    }
+    turns
 }
 
 impl<'a> Writer<'a> {
