@@ -2,6 +2,8 @@
 //! each. A case says what a conversion, a stream, a lint or a tool loop makes of a payload that once broke somebody's
 //! agent; `tests/cases/README.md` describes the files.
 
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use std::io::Write;

@@ -1,4 +1,5 @@
 //! What must hold for any conversation, any cut of a stream's bytes, and any bytes at all.
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
 
