@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use bandstand_domain::clock::Clock;
-use bandstand_server::admin::{ABOUT, About, OPERATIONS, Operation, Outcome, Refusal};
+use bandstand_server::admin::{ABOUT, About, BACKUP, OPERATIONS, Operation, Outcome, Refusal};
 use bandstand_server::service::admin::AdminError;
 use bandstand_server::start::{AppOptions, StartError, services_only};
 use bandstand_server::state::Services;
 use bandstand_server::system::{SystemClock, SystemIds};
 use bandstand_store::StoreError;
 use bytes::Bytes;
+use futures_util::Stream;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{Method, Request, StatusCode};
@@ -55,6 +56,22 @@ impl AdminSocket {
     /// Has an operation done.
     pub(crate) async fn perform(&mut self, operation: &Operation) -> anyhow::Result<Outcome> {
         self.call(Method::POST, OPERATIONS, serde_json::to_vec(operation)?.into()).await
+    }
+
+    /// Has a backup taken; its bytes as they come.
+    pub(crate) async fn backup(&mut self) -> anyhow::Result<impl Stream<Item = Result<Bytes, hyper::Error>> + use<>> {
+        let request = Request::builder().uri(BACKUP).header("host", "bandstand").body(Full::new(Bytes::new()))?;
+        self.requests.ready().await.context("the server ended")?;
+        let reply = self.requests.send_request(request).await.context("the server did not answer")?;
+        let (status, body) = (reply.status(), reply.into_body());
+        if status == StatusCode::OK {
+            return Ok(body.into_data_stream());
+        }
+        let body = body.collect().await.context("the server did not answer")?.to_bytes();
+        match serde_json::from_slice::<Refusal>(&body) {
+            Ok(refusal) => Err(anyhow!(refusal.error)),
+            Err(_) => Err(anyhow!("the server answered {status}; is it another version?")),
+        }
     }
 
     async fn call<T: DeserializeOwned>(&mut self, method: Method, path: &str, body: Bytes) -> anyhow::Result<T> {

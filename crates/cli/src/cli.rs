@@ -58,6 +58,14 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: AuditCommand,
     },
+    /// Write all data into one file, while the server runs or not
+    #[command(after_help = "The file is a tar archive with a hash of every part. It restores into SQLite and into \
+                            PostgreSQL, whichever it was taken from: that is also the way from one to the other. It holds \
+                            every message and the hashes of all keys: keep it as safe as the data folder.")]
+    Backup(BackupArguments),
+    /// Make an installation from a backup, in an empty data folder or database
+    #[command(after_help = "All of the backup is checked before anything is written. Broken off, it leaves nothing.")]
+    Restore(RestoreArguments),
     /// Show settings
     Config {
         #[command(subcommand)]
@@ -74,6 +82,8 @@ impl Command {
         let place = match self {
             Self::Up(_) | Self::Config { .. } => return false,
             Self::Doctor(arguments) => return arguments.json,
+            Self::Backup(arguments) => return arguments.json,
+            Self::Restore(arguments) => return arguments.json,
             Self::User {
                 command:
                     UserCommand::Add { place, .. }
@@ -440,6 +450,30 @@ pub(crate) struct ConfigPrintArguments {
     /// Print the values in force instead, and where each came from
     #[arg(long)]
     pub(crate) effective: bool,
+    #[command(flatten)]
+    pub(crate) flags: PlaceFlags,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BackupArguments {
+    /// The file to write, which must not exist; or a folder, in which it is named after the time
+    #[arg(value_name = "FILE-OR-FOLDER")]
+    pub(crate) to: std::path::PathBuf,
+    /// Answer in JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) flags: PlaceFlags,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArguments {
+    /// The backup
+    #[arg(value_name = "FILE")]
+    pub(crate) from: std::path::PathBuf,
+    /// Answer in JSON
+    #[arg(long)]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) flags: PlaceFlags,
 }

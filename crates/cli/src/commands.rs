@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod audit;
+pub(crate) mod backup;
 pub(crate) mod config;
 pub(crate) mod key;
 pub(crate) mod organization;

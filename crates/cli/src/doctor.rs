@@ -113,6 +113,7 @@ async fn examine(loaded: &Loaded, findings: &mut Findings) {
     // Opening a damaged, older or empty database would do more than look.
     if findings.is_ok("database") && findings.is_ok("server") {
         server::check_owner(settings, about.is_some(), findings).await;
+        database::check_rows(settings, findings).await;
     }
 }
 

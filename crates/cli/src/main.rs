@@ -37,6 +37,8 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Agent { command } => commands::agent::run(command),
         Command::Key { command } => commands::key::run(command),
         Command::Audit { command } => commands::audit::run(command),
+        Command::Backup(arguments) => commands::backup::back_up(&arguments),
+        Command::Restore(arguments) => commands::backup::restore_backup(&arguments),
         Command::Config { command: ConfigCommand::Print(arguments) } => commands::config::print(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
@@ -21,6 +21,7 @@ use bandstand_domain::identity::UserRole;
 use serde::{Deserialize, Serialize};
 use tokio::net::{UnixListener, UnixSocket};
 
+use crate::backup;
 use crate::health::{Draining, readiness};
 use crate::service::admin::{AdminError, NewAgent, NewUser};
 use crate::service::audit::Actor;
@@ -33,6 +34,9 @@ pub use self::rows::{
 
 /// Where operations are posted on the admin socket.
 pub const OPERATIONS: &str = "/operations";
+
+/// Where a backup is read from the admin socket.
+pub const BACKUP: &str = "/backup";
 
 /// Where the admin socket tells about its server.
 pub const ABOUT: &str = "/about";
@@ -368,11 +372,11 @@ struct Admin {
 
 /// The routes of the admin socket. Whoever may open the socket may do everything: its file mode is the lock.
 pub fn routes(services: Services, draining: Draining, url: String) -> Router {
-    Router::new().route(OPERATIONS, post(perform)).route(ABOUT, get(about)).with_state(Admin {
-        services: services.acting_as(Actor::local(Door::Socket)),
-        draining,
-        url: url.into(),
-    })
+    Router::new()
+        .route(OPERATIONS, post(perform))
+        .route(ABOUT, get(about))
+        .route(BACKUP, get(back_up))
+        .with_state(Admin { services: services.acting_as(Actor::local(Door::Socket)), draining, url: url.into() })
 }
 
 async fn perform(State(admin): State<Admin>, body: Bytes) -> Response {
@@ -383,6 +387,13 @@ async fn perform(State(admin): State<Admin>, body: Bytes) -> Response {
     match operation.perform(&admin.services).await {
         Ok(outcome) => reply(StatusCode::OK, &outcome),
         Err(error) => refuse(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
+    }
+}
+
+async fn back_up(State(admin): State<Admin>) -> Response {
+    match backup::stream(&admin.services).await {
+        Ok(pieces) => Body::from_stream(pieces).into_response(),
+        Err(error) => refuse(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
     }
 }
 

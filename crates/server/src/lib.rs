@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod auth;
+pub mod backup;
 pub mod health;
 pub mod http;
 pub mod rates;

@@ -82,7 +82,7 @@ async fn up(settings: &Settings, owner_key: Option<ApiKey>) -> anyhow::Result<Ex
     Ok(doors.serve(&app, settings, tls, stop).await)
 }
 
-fn create_data_folder(data: &Path) -> anyhow::Result<()> {
+pub(crate) fn create_data_folder(data: &Path) -> anyhow::Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(data);
     made.with_context(|| format!("cannot create the data folder {}", data.display()))
 }

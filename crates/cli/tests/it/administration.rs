@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::program::{Installation, bandstand, http_client};
+use crate::crash::{OWNER_KEY, start};
+use crate::program::{Installation, Said, Server, bandstand, http_client};
 
 /// Everything once, on whatever is there.
 fn administer(installation: &Installation) {
@@ -204,4 +205,117 @@ fn everything_has_a_list_for_people() {
         assert!(said.out.starts_with(first) && said.out.contains(part), "{}", said.out);
     }
     assert_eq!(bandstand().arg("user").output().unwrap().status.code(), Some(2));
+}
+
+/// A command of an administrator elsewhere, who has no data folder.
+fn from_elsewhere(server: &Server, key: &str, arguments: &[&str]) -> Said {
+    let mut command = bandstand();
+    command.args(arguments).env("BANDSTAND_URL", server.url("/")).env("BANDSTAND_KEY", key);
+    command.current_dir(std::env::temp_dir()).output().unwrap().into()
+}
+
+#[test]
+fn from_elsewhere_the_same_goes_over_the_api() {
+    let installation = Installation::new();
+    let server = start(&installation);
+    let json = |arguments: &[&str]| from_elsewhere(&server, OWNER_KEY, &[arguments, &["--json"]].concat()).json();
+    let ann = json(&["user", "add", "ann", "--first-name", "Ann", "--administrator"]);
+    assert_eq!((&ann["role"], &ann["name"]), (&"admin".into(), &"Ann".into()));
+    assert_eq!(json(&["user", "demote", "@Ann"])["role"], "user");
+    assert_eq!(json(&["user", "show", "ann"])["id"], ann["id"]);
+    assert_eq!(json(&["user", "list"])["users"].as_array().unwrap().len(), 2);
+    let bot = json(&["agent", "add", "Weather Bot", "--owner", "ann"]);
+    assert_eq!(bot["rest_url"], server.url(""));
+    assert_eq!(json(&["agent", "global", "ann/weather-bot"])["is_global"], true);
+    assert_eq!(json(&["agent", "global", "ann/weather-bot", "--off"])["is_global"], false);
+    assert_eq!(json(&["agent", "share", "ann/weather-bot"])["shared_with_organization"], true);
+    json(&["organization", "add", "Acme Inc"]);
+    json(&["organization", "member", "add", "Acme Inc", "ann"]);
+    assert_eq!(json(&["organization", "list"])["organizations"][0]["members"][0]["handle"], "ann");
+    json(&["organization", "member", "remove", "Acme Inc", "ann"]);
+    let issued = json(&["key", "issue", "ann"]);
+    assert!(issued["api_key"].as_str().unwrap().starts_with("band_u_"));
+    assert_eq!(json(&["key", "revoke", issued["key_id"].as_str().unwrap()])["revoked"], 1);
+    json(&["key", "rotate", "ann/weather-bot"]);
+    assert_eq!(json(&["key", "list"])["keys"].as_array().unwrap().len(), 5);
+    assert!(!json(&["user", "disable", "ann"])["disabled_at"].is_null());
+    assert!(json(&["user", "enable", "ann"])["disabled_at"].is_null());
+    json(&["agent", "remove", "ann/weather-bot"]);
+    json(&["user", "delete", "ann"]);
+    let log = json(&["audit", "list"]);
+    let doors: Vec<&str> =
+        log["entries"].as_array().unwrap().iter().map(|entry| entry["door"].as_str().unwrap()).collect();
+    assert!(doors[0] == "start" && doors.len() == 17 && doors[1..].iter().all(|door| *door == "api"), "{log}");
+    assert_eq!(json(&["audit", "verify"])["head"], log["head"]);
+
+    let said = from_elsewhere(&server, OWNER_KEY, &["user", "demote", "owner"]);
+    assert!(said.code == Some(1) && said.err.contains("last administrator"), "{}", said.err);
+    let eve = json(&["user", "add", "eve"]);
+    let said = from_elsewhere(&server, eve["api_key"].as_str().unwrap(), &["user", "list"]);
+    assert!(said.code == Some(1) && said.err.contains("not an administrator's"), "{}", said.err);
+    let said = from_elsewhere(&server, "band_u_nonsense", &["user", "list"]);
+    assert!(said.code == Some(1) && said.err.contains("does not know this key"), "{}", said.err);
+    server.stop();
+}
+
+#[test]
+fn the_log_is_exported_and_checked_elsewhere() {
+    let installation = Installation::used();
+    for name in ["ann", "eve", "zoe"] {
+        installation.json(&["user", "add", name]);
+    }
+    installation.json(&["user", "promote", "eve"]);
+    let head = installation.json(&["audit", "verify"])["head"].clone();
+    assert_eq!(head["sequence"], 5);
+    let path = installation.path("log.jsonl");
+    let file = path.to_str().unwrap();
+    assert_eq!(installation.run(&["audit", "export", file]).code, Some(0));
+    let verify = |more: &[&str]| {
+        let said: Said =
+            bandstand().args([&["audit", "verify", "--file", file], more].concat()).output().unwrap().into();
+        (said.code, said.out + &said.err)
+    };
+    let hash = head["hash"].as_str().unwrap();
+    assert_eq!(verify(&["--head", hash]).0, Some(0));
+    // By the lines of docs/administration.md as well.
+    let docs = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/administration.md")).unwrap();
+    let script = docs.split("```python\n").nth(1).unwrap().split("```").next().unwrap();
+    let python = std::process::Command::new("python3").args(["-c", script, file]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&python.stdout), format!("whole, head {hash}\n"), "{python:?}");
+
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    for (text, part) in [
+        (whole.replacen("\"target\":\"ann\"", "\"target\":\"bob\"", 1), "entry 2 was changed"),
+        ([lines[0], lines[2], lines[3], lines[4]].join("\n"), "entry 2 is missing"),
+        (format!("{whole}nonsense"), "line 6 is no entry"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let (code, said) = verify(&[]);
+        assert!(code == Some(1) && said.contains(part), "{part}: {said}");
+    }
+    std::fs::write(&path, lines[..4].join("\n")).unwrap();
+    assert_eq!(verify(&[]).0, Some(0), "what is there is whole");
+    let (code, said) = verify(&["--head", hash]);
+    assert!(code == Some(1) && said.contains("cut off"), "{said}");
+}
+
+#[test]
+fn a_log_that_was_changed_in_the_database_is_found() {
+    let installation = Installation::used();
+    installation.json(&["user", "add", "ann"]);
+    let doctor = tamper(&installation);
+    assert!(doctor.code == Some(1) && doctor.out.contains("entry 2 was changed"), "{}{}", doctor.out, doctor.err);
+}
+
+/// Changes an entry behind the triggers' back, as whoever owns the file can, and asks the doctor.
+fn tamper(installation: &Installation) -> Said {
+    let script = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute('DROP TRIGGER audit_entries_update'); \
+                  db.execute(\"UPDATE audit_entries SET target = 'bob' WHERE sequence = 2\"); db.commit(); db.close()";
+    let file = installation.data().join("bandstand.db");
+    let changed = std::process::Command::new("python3").args(["-c", script]).arg(file).status().unwrap();
+    assert!(changed.success());
+    let verified = installation.run(&["audit", "verify"]);
+    assert!(verified.code == Some(1) && verified.err.contains("entry 2 was changed"), "{}", verified.err);
+    installation.run(&["doctor", "--listen", "127.0.0.1:0"])
 }

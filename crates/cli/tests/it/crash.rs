@@ -11,21 +11,21 @@ use tokio::sync::Mutex;
 
 use crate::program::{Installation, Server, http_client};
 
-const OWNER_KEY: &str = "band_u_0123456789abcdefghijklmnopqrstuvwxyz";
+pub(crate) const OWNER_KEY: &str = "band_u_0123456789abcdefghijklmnopqrstuvwxyz";
 const ROUNDS: u64 = 30;
-const WRITERS: usize = 3;
+pub(crate) const WRITERS: usize = 3;
 /// The writer that repeats what was not answered.
 const CAREFUL: usize = 0;
 
 /// The address of the server that runs just now; a killed one's is of no use, so its clients give up and read it anew.
 #[derive(Clone)]
-struct Door {
-    client: Client,
-    address: String,
+pub(crate) struct Door {
+    pub(crate) client: Client,
+    pub(crate) address: String,
 }
 
 impl Door {
-    async fn call(&self, key: &str, method: Method, path: &str, body: Option<Value>) -> Option<(StatusCode, Value)> {
+    pub(crate) async fn call(&self, key: &str, method: Method, path: &str, body: Option<Value>) -> Option<(StatusCode, Value)> {
         self.call_once(key, method, path, body, None).await
     }
 
@@ -53,7 +53,7 @@ impl Door {
         Some((status, value))
     }
 
-    async fn must(&self, key: &str, method: Method, path: &str, body: Option<Value>) -> Value {
+    pub(crate) async fn must(&self, key: &str, method: Method, path: &str, body: Option<Value>) -> Value {
         let (status, value) = self.call(key, method.clone(), path, body).await.unwrap();
         assert!(status.is_success(), "{method} {path}: {status} {value}");
         value
@@ -72,26 +72,26 @@ impl Moments {
 
 /// What was acknowledged, over all rounds.
 #[derive(Default)]
-struct Acknowledged {
+pub(crate) struct Acknowledged {
     /// Id of each posted message to its writer and number.
-    posted: BTreeMap<String, (usize, u64)>,
+    pub(crate) posted: BTreeMap<String, (usize, u64)>,
     /// Messages that were marked as processed.
-    processed: BTreeSet<String>,
+    pub(crate) processed: BTreeSet<String>,
 }
 
-struct Story {
+pub(crate) struct Story {
     writers: Vec<String>,
     reader: String,
-    reader_id: String,
-    room: String,
+    pub(crate) reader_id: String,
+    pub(crate) room: String,
     numbers: Vec<AtomicU64>,
-    acknowledged: Mutex<Acknowledged>,
+    pub(crate) acknowledged: Mutex<Acknowledged>,
 }
 
 impl Story {
     /// Posts one numbered message after the other until the server is gone. The careful writer sends an idempotency key
     /// with each, and the one that was not answered again to the next server.
-    async fn write(&self, door: &Door, writer: usize) {
+    pub(crate) async fn write(&self, door: &Door, writer: usize) {
         let careful = writer == CAREFUL;
         loop {
             let number = self.numbers[writer].load(Ordering::Relaxed);
@@ -118,7 +118,7 @@ impl Story {
     }
 
     /// Works through the backlog until the server is gone, or, with `to_the_end`, until there is nothing left.
-    async fn work(&self, door: &Door, to_the_end: bool) {
+    pub(crate) async fn work(&self, door: &Door, to_the_end: bool) {
         let messages = format!("/agent/chats/{}/messages", self.room);
         loop {
             let next = door.call(&self.reader, Method::GET, &format!("{messages}/next"), None).await;
@@ -146,7 +146,7 @@ impl Story {
     }
 }
 
-fn start(installation: &Installation) -> Server {
+pub(crate) fn start(installation: &Installation) -> Server {
     let mut command = installation.command(&["up", "--listen", "127.0.0.1:0"]);
     command.env("BANDSTAND_OWNER_KEY", OWNER_KEY);
     Server::start(command)
@@ -215,7 +215,7 @@ async fn nothing_acknowledged_is_lost(installation: Installation) {
     server.stop();
 }
 
-async fn prepare(door: &Door) -> Story {
+pub(crate) async fn prepare(door: &Door) -> Story {
     let mut agents = Vec::new();
     for name in ["reader", "writer 0", "writer 1", "writer 2"] {
         let body = json!({"agent": {"name": name, "description": "an agent of a story"}});
@@ -241,7 +241,7 @@ async fn prepare(door: &Door) -> Story {
 }
 
 /// Every text of the room, oldest first.
-async fn whole_history(door: &Door, room: &str) -> Vec<Value> {
+pub(crate) async fn whole_history(door: &Door, room: &str) -> Vec<Value> {
     let mut all = Vec::new();
     let mut cursor = String::new();
     loop {

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of these stories are tests as well")]
 
 mod administration;
+mod backup;
 mod configuration;
 mod crash;
 mod doctor;

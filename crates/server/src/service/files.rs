@@ -76,6 +76,8 @@ impl std::fmt::Debug for S3Options {
 #[derive(Clone)]
 pub struct FileStore {
     objects: Arc<dyn ObjectStore>,
+    /// The bucket, when it is one.
+    bucket: Option<Arc<str>>,
     spool: Arc<Path>,
 }
 
@@ -175,6 +177,10 @@ impl FileStore {
                 std::fs::remove_file(&path).map_err(folder_error(&path))?;
             }
         }
+        let bucket = match &options.place {
+            FilePlace::Folder(_) => None,
+            FilePlace::S3(s3) => Some(s3.bucket.as_str().into()),
+        };
         let objects: Arc<dyn ObjectStore> = match &options.place {
             FilePlace::Folder(folder) => {
                 std::fs::create_dir_all(folder).map_err(folder_error(folder))?;
@@ -194,7 +200,24 @@ impl FileStore {
                 Arc::new(builder.build()?)
             }
         };
-        Ok(Self { objects, spool: options.spool.as_path().into() })
+        Ok(Self { objects, bucket, spool: options.spool.as_path().into() })
+    }
+
+    /// The bucket that holds the files, unless they are in a folder of this machine.
+    pub fn bucket(&self) -> Option<String> {
+        self.bucket.as_deref().map(str::to_owned)
+    }
+
+    /// The length and the bytes of a kept file, named `<room>/<file>`.
+    ///
+    /// # Errors
+    /// [`FileError::NotFound`] when it is not there.
+    pub async fn open_kept(
+        &self,
+        name: &str,
+    ) -> Result<(u64, impl Stream<Item = Result<Bytes, FileError>> + Unpin + Send + use<>), FileError> {
+        let found = self.objects.get_opts(&ObjectPath::from(name), GetOptions::default()).await?;
+        Ok((found.meta.size, found.into_stream().map(|piece| piece.map_err(FileError::from))))
     }
 
     /// Named by its own id, never by its content or name: removing one cannot touch the same bytes uploaded again.

@@ -22,6 +22,7 @@ mod delivery;
 mod errors;
 mod executions;
 mod files;
+mod golden;
 mod history;
 mod idempotency;
 mod ledger;

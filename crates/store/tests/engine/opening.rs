@@ -11,6 +11,7 @@ on_both_engines!(
     migrations_are_applied_once,
     a_newer_database_is_refused,
     a_failed_migration_leaves_nothing,
+    a_failed_upgrade_leaves_the_old_store_as_it_was,
     two_that_open_at_once_migrate_once,
 );
 
@@ -58,6 +59,27 @@ async fn a_failed_migration_leaves_nothing(database: TestDatabase) {
         TestEngine::Postgres => "SELECT table_name FROM information_schema.tables WHERE table_name = 'half'",
     };
     assert!(database.query(tables).is_empty());
+}
+
+async fn a_failed_upgrade_leaves_the_old_store_as_it_was(database: TestDatabase) {
+    const BROKEN: Migration = Migration {
+        number: 3,
+        name: "broken",
+        sqlite: "ALTER TABLE notes ADD COLUMN more BIGINT; DELETE FROM rooms; INSERT INTO nowhere VALUES (1);",
+        postgres: "ALTER TABLE notes ADD COLUMN more BIGINT; DELETE FROM rooms; INSERT INTO nowhere VALUES (1);",
+    };
+    const UPGRADE: &[Migration] = &[SCHEMA[0], SCHEMA[1], BROKEN];
+    let (store, _) = open(&database).await;
+    post(&store, 1).await.unwrap();
+    store.close().await;
+    for _ in 0..2 {
+        let failed = Store::open_with_migrations(database.options(), Recorder::new(), UPGRADE).await.err().unwrap();
+        assert!(failed.to_string().contains("0003_broken"), "{failed}");
+    }
+    let (store, _) = open(&database).await;
+    assert_eq!(store.schema_version().await.unwrap(), 2);
+    assert_eq!(numbers(&store).await.unwrap(), [1]);
+    store.close().await;
 }
 
 async fn two_that_open_at_once_migrate_once(database: TestDatabase) {
