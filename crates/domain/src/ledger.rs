@@ -302,7 +302,8 @@ fn open(facts: &Facts, delivery: &DeliveryFacts, now: Timestamp) -> (Stage, Verd
     let sign =
         running.map(|attempt| (attempt, facts.active_at.map_or(attempt.started_at, |at| at.max(attempt.started_at))));
     let is_alive = sign.is_some_and(|(_, at)| now.as_micros().saturating_sub(at.as_micros()) <= facts.activity_ttl);
-    let lapsed = last.and_then(|attempt| attempt.lapsed_at);
+    // One that ended, and was given up or delivered again since, says nothing of now.
+    let lapsed = running.and_then(|attempt| attempt.lapsed_at);
     let stage = match (delivery.state, delivery.pushed_at, delivery.served_at) {
         _ if lapsed.is_some() && !is_alive => Stage::Lapsed,
         (DeliveryState::Processing, _, _) => Stage::PickedUp,
