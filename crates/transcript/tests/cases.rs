@@ -35,7 +35,7 @@ fn cases() {
                     .unwrap_or_else(|_| Err("it panicked".to_owned()))
             });
         match outcome {
-            Ok(()) => println!("PASS {id}"),
+            Ok(()) => say(&format!("PASS {id}")),
             Err(why) => {
                 say(&format!("FAIL {id}: {why}"));
                 failed.push(id);
