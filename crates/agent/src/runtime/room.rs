@@ -91,6 +91,8 @@ pub(super) struct RoomWorker {
     abort: Abort,
     place: Option<OwnedSemaphorePermit>,
     timer: Option<Instant>,
+    /// The last turn: its mark tells whether silence was the answer.
+    last_turn: Option<(MessageId, Turn)>,
 }
 
 impl RoomWorker {
@@ -108,6 +110,7 @@ impl RoomWorker {
             abort: Abort::new(),
             place: None,
             timer: None,
+            last_turn: None,
         }
     }
 
@@ -254,22 +257,29 @@ impl RoomWorker {
                 None => self.begin(async { Done::Input(Input::OwnEnded) }),
             },
             Effect::Abort(reason) => self.abort.now(reason),
-            Effect::Mark(message, mark) => self.begin(async move {
-                let sent = match &mark {
-                    Mark::Processed => shared.client.mark_processed(room, message).await,
-                    Mark::Failed(why) => shared.client.mark_failed(room, message, why).await,
-                };
-                let marked = match sent.as_ref().map_err(ClientError::mark_fate) {
-                    Ok(_) => Marked::Accepted,
-                    Err(MarkFate::Stopped) => Marked::Stopped,
-                    Err(MarkFate::NotFound | MarkFate::Rejected) => Marked::Refused,
-                    Err(MarkFate::Unconfirmed) => Marked::Unconfirmed,
-                };
-                if let Err(why) = sent {
-                    tracing::warn!(%room, %message, %why, "the mark was not taken");
-                }
-                Done::Input(Input::Marked(marked))
-            }),
+            Effect::Mark(message, mark) => {
+                let turn = self.last_turn.as_ref().filter(|(id, _)| *id == message);
+                let declined = turn.and_then(|(_, turn)| turn.declined());
+                self.begin(async move {
+                    let sent = match (&mark, declined) {
+                        (Mark::Processed, Some(reason)) => {
+                            shared.client.mark_declined(room, message, reason.as_deref()).await
+                        }
+                        (Mark::Processed, None) => shared.client.mark_processed(room, message).await,
+                        (Mark::Failed(why), _) => shared.client.mark_failed(room, message, why).await,
+                    };
+                    let marked = match sent.as_ref().map_err(ClientError::mark_fate) {
+                        Ok(_) => Marked::Accepted,
+                        Err(MarkFate::Stopped) => Marked::Stopped,
+                        Err(MarkFate::NotFound | MarkFate::Rejected) => Marked::Refused,
+                        Err(MarkFate::Unconfirmed) => Marked::Unconfirmed,
+                    };
+                    if let Err(why) = sent {
+                        tracing::warn!(%room, %message, %why, "the mark was not taken");
+                    }
+                    Done::Input(Input::Marked(marked))
+                });
+            }
             Effect::Wait { failures } => {
                 self.place = None;
                 self.timer = Some(Instant::now() + timing::backoff(failures, self.randomness()));
@@ -317,6 +327,7 @@ impl RoomWorker {
         let (shared, room, roster, abort) =
             (Arc::clone(&self.shared), self.room, self.roster.clone(), self.abort.clone());
         let turn = Turn::new(shared.settings.report_failures);
+        self.last_turn = Some((message.id, turn.clone()));
         let tools = shared.tools(room, &roster, &turn, message.id);
         let own = message.is_contact_event();
         let is_session_start = !self.session.started;

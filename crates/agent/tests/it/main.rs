@@ -6,6 +6,7 @@ mod support;
 
 mod approvals;
 mod client;
+mod declines;
 mod retries;
 mod runtime;
 mod schemas;

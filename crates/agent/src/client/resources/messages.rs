@@ -12,7 +12,10 @@ use super::{ContextPlace, EventDraft, MessageDraft, MessageQuery};
 use crate::client::call::Call;
 use crate::client::model::{Attachment, ChatMessage, CursorPage, DelegationToken, Marked, PostedEvent, PostedMessage};
 use crate::client::retry::Repeat;
-use crate::client::{Client, ClientError};
+use crate::client::{Client, ClientError, MarkFate};
+
+/// Longest reason of a decline that is sent, in characters.
+const REASON_MAX: usize = 500;
 
 impl Client {
     /// Posts a message.
@@ -84,12 +87,20 @@ impl Client {
         message: MessageId,
         reason: Option<&str>,
     ) -> Result<Marked, ClientError> {
-        let body = match reason.filter(|reason| !reason.trim().is_empty()) {
-            Some(reason) => json!({"outcome": "declined", "reason": reason}),
-            None => json!({"outcome": "declined"}),
-        };
-        let body = self.transport.is_ours().await.then_some(body);
-        self.mark(room, message, "processed", body, Repeat::Never).await
+        if !self.transport.is_ours().await {
+            return self.mark_processed(room, message).await;
+        }
+        let mut body = json!({"outcome": "declined"});
+        if let Some(reason) = reason.filter(|reason| !reason.trim().is_empty()) {
+            body["reason"] = reason.chars().take(REASON_MAX).collect::<String>().into();
+        }
+        match self.mark(room, message, "processed", Some(body), Repeat::Never).await {
+            // A reason that the server will not have must not keep the message open.
+            Err(error) if error.status() == Some(422) && error.mark_fate() == MarkFate::Unconfirmed => {
+                self.mark_processed(room, message).await
+            }
+            marked => marked,
+        }
     }
 
     /// Says that work on a message failed. The text is seen by people; a blank one is replaced. One try only, as above.
