@@ -206,12 +206,21 @@ impl Transport {
         let key = (call.repeat == Repeat::WithKey).then(|| self.options.randomness.uuid().to_string());
         let retries = if call.repeat == Repeat::Never { 0 } else { self.options.retries };
         let mut retry = 0;
+        // A failure of which nobody can say yet whether the request may be repeated.
+        let mut undecided = None;
         loop {
-            let (error, wait) = match self.try_once(&call, key.as_deref()).await {
-                Ok(answer) => return Ok(answer),
-                Err(failed) => failed,
+            let (error, wait) = match undecided.take() {
+                Some(error) => (error, None),
+                None => match self.try_once(&call, key.as_deref()).await {
+                    Ok(answer) => return Ok(answer),
+                    Err(failed) => failed,
+                },
             };
-            if retry >= retries || !self.may_repeat(&call, &error).await {
+            if retry >= retries {
+                return Err(error);
+            }
+            let repeat = self.may_repeat(&call, &error).await;
+            if repeat == Some(false) {
                 return Err(error);
             }
             let options = &self.options;
@@ -220,24 +229,28 @@ impl Transport {
             if wait > options.retry_max {
                 return Err(error);
             }
-            tracing::debug!(what = call.what, retry, wait_ms = wait.as_millis(), %error, "sending again");
+            tracing::debug!(what = call.what, retry, wait_ms = wait.as_millis(), %error, "trying again");
             options.clock.sleep(wait).await;
             retry += 1;
+            if repeat.is_none() {
+                undecided = Some(error);
+            }
         }
     }
 
-    async fn may_repeat(&self, call: &Call, error: &ClientError) -> bool {
+    /// Whether it may be sent again; none while that cannot be found out.
+    async fn may_repeat(&self, call: &Call, error: &ClientError) -> Option<bool> {
         match error {
             // Nothing happened, whatever it was.
-            ClientError::Unreachable { .. } => true,
-            ClientError::Refused(refusal) if matches!(refusal.status, 429 | 503) => true,
-            ClientError::Refused(refusal) if !unknown_outcome(refusal.status) => false,
+            ClientError::Unreachable { .. } => Some(true),
+            ClientError::Refused(refusal) if matches!(refusal.status, 429 | 503) => Some(true),
+            ClientError::Refused(refusal) if !unknown_outcome(refusal.status) => Some(false),
             ClientError::Refused(_) | ClientError::NoAnswer { .. } => match call.repeat {
-                Repeat::Safe => true,
+                Repeat::Safe => Some(true),
                 Repeat::WithKey => self.understands_keys().await,
-                Repeat::IfUndone | Repeat::Never => false,
+                Repeat::IfUndone | Repeat::Never => Some(false),
             },
-            _ => false,
+            _ => Some(false),
         }
     }
 
@@ -286,32 +299,36 @@ impl Transport {
     }
 
     /// Whether a second post with the same key has no second effect.
-    async fn understands_keys(&self) -> bool {
+    async fn understands_keys(&self) -> Option<bool> {
         match self.options.idempotency {
-            Idempotency::Supported => true,
-            Idempotency::Unsupported => false,
+            Idempotency::Supported => Some(true),
+            Idempotency::Unsupported => Some(false),
             // Every server of ours does.
             Idempotency::Detect => self.is_ours().await,
         }
     }
 
-    /// Whether it is one of our own servers. The hosted platform does not say who it is. Asked once.
-    pub(super) async fn is_ours(&self) -> bool {
+    /// Whether it is one of our own servers; none when it does not answer. The hosted platform does not say who it is.
+    /// Asked until it is known.
+    pub(super) async fn is_ours(&self) -> Option<bool> {
         match self.whose.load(Ordering::Relaxed) {
-            OURS => return true,
-            OTHER => return false,
+            OURS => return Some(true),
+            OTHER => return Some(false),
             _ => {}
         }
         let answer = self.http.get(format!("{}/api/version", self.options.base_url)).send().await;
         let version = match answer {
-            Ok(response) if response.status().is_success() => response.json::<Value>().await.unwrap_or_default(),
+            Ok(response) if response.status().is_success() => {
+                let body = read_within(response, 64 * 1024).await.ok()?;
+                serde_json::from_slice(&body).unwrap_or_default()
+            }
             Ok(response) if response.status().is_client_error() => Value::Null,
             // Nobody knows yet; the next time it matters, it is asked again.
-            _ => return false,
+            _ => return None,
         };
         let ours = version.get("name").is_some_and(|name| name == "bandstand");
         self.whose.store(if ours { OURS } else { OTHER }, Ordering::Relaxed);
-        ours
+        Some(ours)
     }
 }
 

@@ -219,6 +219,8 @@ impl Client {
         let reply_timeout = options.reply_timeout;
         let dialer = dial::Dialer::new(self, &options);
         let stream = dialer.first(options.connect_attempts).await?;
+        // Known before it matters: a server that is restarting cannot be asked.
+        self.transport.is_ours().await;
         let driver = driver::Driver::new(dialer, options, commands_out, events_in, signals_in);
         let task = tokio::spawn(driver.run(stream));
         let socket = Socket { commands, reply_timeout, task: Some(task) };

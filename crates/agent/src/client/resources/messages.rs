@@ -87,7 +87,7 @@ impl Client {
         message: MessageId,
         reason: Option<&str>,
     ) -> Result<Marked, ClientError> {
-        if !self.transport.is_ours().await {
+        if self.transport.is_ours().await != Some(true) {
             return self.mark_processed(room, message).await;
         }
         let mut body = json!({"outcome": "declined"});
