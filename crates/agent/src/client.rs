@@ -12,6 +12,7 @@
 
 mod call;
 mod error;
+mod human;
 pub mod model;
 mod options;
 mod resources;
@@ -23,7 +24,9 @@ use std::sync::Arc;
 
 use bandstand_wire::ids::RoomId;
 
+pub use call::trusting_the_machine;
 pub use error::{ClientError, MarkFate, Refusal};
+pub use human::{HumanClient, HumanMemoryQuery, HumanMessageQuery, HumanPage, RequestAnswer};
 pub use options::{ApiKey, ClientOptions, Idempotency};
 pub use resources::{
     ContextPlace, DraftMention, EventDraft, MemoryDraft, MemoryQuery, MessageDraft, MessageQuery, RoomDraft,

@@ -23,6 +23,7 @@ mod turn_run;
 
 pub use agent::{Agent, AgentError, Stopped};
 pub use contacts::{ContactEvent, ContactHandler, ContactSettings, ContactStrategy};
+pub use history::readable;
 pub use lock::LockError;
 pub use settings::{RuntimeSettings, WorkingState};
 pub use timing::IdlePauses;

@@ -36,6 +36,8 @@ pub(super) struct Transport {
 pub(super) struct Call {
     /// A verb phrase for errors: `store memory`.
     what: &'static str,
+    /// Which API: `agent` or `me`.
+    api: &'static str,
     method: Method,
     path: String,
     query: Vec<(&'static str, String)>,
@@ -57,6 +59,7 @@ impl Call {
         };
         Self {
             what,
+            api: "agent",
             method,
             path,
             query: Vec::new(),
@@ -74,6 +77,12 @@ impl Call {
 
     pub(super) fn post(what: &'static str, path: impl Into<String>) -> Self {
         Self::new(what, Method::POST, path.into())
+    }
+
+    /// A request of a person, below `/api/v1/me`.
+    pub(super) fn of_a_person(mut self) -> Self {
+        self.api = "me";
+        self
     }
 
     /// A query parameter, when there is a value for it.
@@ -176,7 +185,7 @@ impl Transport {
         key.set_sensitive(true);
         let tls = match &options.tls {
             Some(tls) => Arc::clone(tls),
-            None => Arc::new(trusting_the_machine()?),
+            None => trusting_the_machine()?,
         };
         let mut http = reqwest::Client::builder()
             .tls_backend_preconfigured((*tls).clone())
@@ -260,7 +269,7 @@ impl Transport {
         call: &Call,
         key: Option<&str>,
     ) -> Result<Answer, (ClientError, Option<std::time::Duration>)> {
-        let mut url = format!("{}/api/v1/agent{}", self.options.base_url, call.path);
+        let mut url = format!("{}/api/v1/{}{}", self.options.base_url, call.api, call.path);
         if !call.query.is_empty() {
             let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(&call.query).finish();
             url = format!("{url}?{query}");
@@ -356,8 +365,12 @@ fn lost(error: &reqwest::Error) -> ClientError {
     }
 }
 
-/// TLS by the machine's own trust store, with ring. No provider of the whole process is needed or set.
-fn trusting_the_machine() -> Result<rustls::ClientConfig, ClientError> {
+/// TLS by the machine's own trust store, with ring. No provider of the whole process is needed or set. A client makes it
+/// by itself; a program with many clients makes it once, for all their [`ClientOptions::tls`].
+///
+/// # Errors
+/// When the machine has no trust store that can be read.
+pub fn trusting_the_machine() -> Result<Arc<rustls::ClientConfig>, ClientError> {
     use rustls_platform_verifier::BuilderVerifierExt;
 
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -368,5 +381,5 @@ fn trusting_the_machine() -> Result<rustls::ClientConfig, ClientError> {
         .with_platform_verifier()
         .map_err(wrong)?
         .with_no_client_auth();
-    Ok(config)
+    Ok(Arc::new(config))
 }

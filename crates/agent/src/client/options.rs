@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::call::Transport;
-use super::{Client, ClientError};
+use super::{Client, ClientError, HumanClient};
 use crate::time::{Clock, Randomness, SystemClock, SystemRandomness};
 
 /// An agent's key. It prints as `[REDACTED]`.
@@ -111,5 +111,13 @@ impl ClientOptions {
     /// When the address is none, or the key cannot be sent.
     pub fn build(self) -> Result<Client, ClientError> {
         Ok(Client { transport: Arc::new(Transport::new(self)?) })
+    }
+
+    /// Makes the client of a person, whose key it must be. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// When the address is none, or the key cannot be sent.
+    pub fn build_human(self) -> Result<HumanClient, ClientError> {
+        Ok(HumanClient { transport: Arc::new(Transport::new(self)?) })
     }
 }

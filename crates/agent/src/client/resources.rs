@@ -12,6 +12,8 @@ pub use drafts::{
     TaskChange, TaskDraft,
 };
 
+pub(super) use memories::segment;
+
 use serde::de::DeserializeOwned;
 
 use super::call::Call;

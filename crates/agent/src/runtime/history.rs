@@ -114,7 +114,7 @@ fn entry(row: ChatMessage, me: IdentityId, members: &[Member]) -> HistoryEntry {
 
 /// A text with mentions as a person reads them: `@[[id]]` becomes `@handle`, or `@Display-Name` where no handle is known.
 /// An id that nobody knows stays as it is.
-pub(super) fn readable(row: &ChatMessage, members: &[Member]) -> String {
+pub fn readable(row: &ChatMessage, members: &[Member]) -> String {
     let mentions = row.mentions();
     let mut text = String::with_capacity(row.content.len());
     let mut rest = row.content.as_str();

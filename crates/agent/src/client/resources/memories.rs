@@ -62,6 +62,6 @@ impl Client {
 }
 
 /// A text as one segment of a path, whatever is in it.
-pub(super) fn segment(text: &str) -> String {
+pub(in crate::client) fn segment(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
 }

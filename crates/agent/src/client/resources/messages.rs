@@ -112,6 +112,22 @@ impl Client {
         self.mark(room, message, "failed", Some(json!({"error": error})), Repeat::Never).await
     }
 
+    /// What became of a message for each recipient, and why: of one that the agent sent, or its own part of one that it
+    /// received; of one participant alone, by id or handle, if one is named. A row's fields are described in the server's
+    /// own document. Only Bandstand has it.
+    ///
+    /// # Errors
+    /// [`ClientError`]; 404 for a message that the agent may not see, and where there is no ledger.
+    pub async fn deliveries(
+        &self,
+        room: RoomId,
+        message: MessageId,
+        participant: Option<&str>,
+    ) -> Result<Value, ClientError> {
+        let call = Call::get("read deliveries", Self::room(room, &format!("/messages/{message}/deliveries")));
+        self.whole(call.query("participant", participant)).await
+    }
+
     async fn mark(
         &self,
         room: RoomId,
