@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the real clients against the server, all suites or those that are named, and fails when one does.
 #
-#   compat/run.sh [rest46 rest51 sdk mcp ledger socket031 socket041 frames node s3 fuzz transcript]
+#   compat/run.sh [rest46 rest51 sdk mcp ownmcp ledger socket031 socket041 frames node s3 fuzz transcript]
 #
 #   BANDSTAND_BIN         the server (default: target/debug/bandstand of this repository)
 #   COMPAT_ENGINE         sqlite (default) or postgres
@@ -83,7 +83,7 @@ run_suite() {
 }
 
 suites=("$@")
-[[ $# -gt 0 ]] || suites=(rest46 rest51 sdk mcp ledger socket031 socket041 frames node s3 fuzz transcript)
+[[ $# -gt 0 ]] || suites=(rest46 rest51 sdk mcp ownmcp ledger socket031 socket041 frames node s3 fuzz transcript)
 failed=()
 for suite in "${suites[@]}"; do
     echo "== $suite ($COMPAT_ENGINE)"

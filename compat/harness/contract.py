@@ -32,6 +32,8 @@ LIKE = {
 }
 # Paths outside the document: only the request id is checked there.
 OWN_PATHS = ("/healthz", "/readyz", "/api/v1/test", "/api/v1/sign-in", "/.well-known/jwks.json")
+# Another protocol, whose streams must not be waited for.
+MCP_PATH = "/mcp"
 # Operations of its own whose replies look like no other's: their errors are in the envelope.
 OWN_OPERATIONS = (re.compile(r"/api/v1/(me|agent)/chats/[^/]+/messages/[^/]+/deliveries"),)
 
@@ -206,6 +208,8 @@ class Oracle:
         oracle = self
 
         async def watched_async(self: httpx.AsyncHTTPTransport, request: httpx.Request) -> httpx.Response:
+            if request.url.path == MCP_PATH:
+                return await send_async(self, request)
             response = await send_async(self, request)
             raw = b"".join([chunk async for chunk in response.stream])
             await response.aclose()

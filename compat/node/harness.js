@@ -13,7 +13,7 @@ import { Socket } from "phoenix";
 import WebSocket from "ws";
 
 const REPOSITORY = resolve(dirname(fileURLToPath(import.meta.url)), "..", "..");
-const BINARY = process.env.BANDSTAND_BIN || join(REPOSITORY, "target", "debug", "bandstand");
+export const BINARY = process.env.BANDSTAND_BIN || join(REPOSITORY, "target", "debug", "bandstand");
 const READY = /listening on http:\/\/127\.0\.0\.1:(\d+)/;
 const DEBIAN_POSTGRESQL = "/usr/lib/postgresql";
 const DEADLINE_MS = 20_000;

@@ -66,6 +66,11 @@ pub(crate) enum Command {
     /// Make an installation from a backup, in an empty data folder or database
     #[command(after_help = "All of the backup is checked before anything is written. Broken off, it leaves nothing.")]
     Restore(RestoreArguments),
+    /// Serve the tools of an agent or a person to an MCP client: an editor, a coding agent
+    #[command(after_help = "Speaks MCP on standard input and output; log lines are on standard error. The flags and \
+                            variables are those of band-mcp. A server also serves MCP itself, at /mcp. \
+                            Exit code 2 when a key for a scope is missing.")]
+    Mcp(McpArguments),
     /// Show settings
     Config {
         #[command(subcommand)]
@@ -80,7 +85,7 @@ impl Command {
     /// Whether the answer, and so a failure as well, is to be JSON.
     pub(crate) fn wants_json(&self) -> bool {
         let place = match self {
-            Self::Up(_) | Self::Config { .. } => return false,
+            Self::Up(_) | Self::Mcp(_) | Self::Config { .. } => return false,
             Self::Doctor(arguments) => return arguments.json,
             Self::Backup(arguments) => return arguments.json,
             Self::Restore(arguments) => return arguments.json,
@@ -437,6 +442,63 @@ pub(crate) enum AuditCommand {
         #[command(flatten)]
         place: Place,
     },
+}
+
+/// What is served, and where. An empty variable counts as unset, an empty `--scope` or `--tools` as nothing.
+#[derive(Args)]
+pub(crate) struct McpArguments {
+    /// A person's key, for the scope human; better in the environment, where others do not see it
+    #[arg(long, value_name = "KEY", env = "BAND_USER_KEY", hide_env_values = true)]
+    pub(crate) user_key: Option<String>,
+    /// An agent's key, for the scope agent; better in the environment, where others do not see it
+    #[arg(long, value_name = "KEY", env = "BAND_AGENT_KEY", hide_env_values = true)]
+    pub(crate) agent_key: Option<String>,
+    /// The one room that all tools act on
+    #[arg(long, value_name = "ID", env = "BAND_MCP_ROOM_ID", hide_env_values = true)]
+    pub(crate) room_id: Option<String>,
+    /// Whose tools: agent, human; repeated or separated by commas [default: agent]
+    #[arg(long, value_name = "SCOPE", env = "BAND_MCP_SCOPE", hide_env_values = true)]
+    pub(crate) scope: Option<Vec<String>>,
+    /// Tools beyond the usual ones: contacts, memory, tasks, files; repeated or separated by commas
+    #[arg(long, value_name = "GROUP", env = "BAND_MCP_TOOLS", hide_env_values = true)]
+    pub(crate) tools: Option<Vec<String>>,
+    /// The server
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "BAND_BASE_URL",
+        hide_env_values = true,
+        default_value = "http://127.0.0.1:4000"
+    )]
+    pub(crate) base_url: String,
+    /// How clients are served: stdio, or http
+    #[arg(long, short, value_name = "HOW", env = "TRANSPORT", hide_env_values = true, default_value = "stdio")]
+    pub(crate) transport: String,
+    /// The same as --transport http
+    #[arg(long)]
+    pub(crate) http: bool,
+    /// With http: the address to serve on
+    #[arg(long, value_name = "ADDR", env = "HOST", hide_env_values = true, default_value = "127.0.0.1")]
+    pub(crate) host: String,
+    /// With http: the port to serve on; 0 takes a free one, which is printed
+    #[arg(long, short, value_name = "PORT", env = "PORT", hide_env_values = true, default_value = "8000")]
+    pub(crate) port: String,
+    /// With http: names under which clients reach it, besides this machine's
+    #[arg(long, value_name = "HOST", env = "ALLOWED_HOSTS", hide_env_values = true, value_delimiter = ',')]
+    pub(crate) allowed_hosts: Vec<String>,
+    /// With http: origins of web pages that may ask
+    #[arg(long, value_name = "ORIGIN", env = "ALLOWED_ORIGINS", hide_env_values = true, value_delimiter = ',')]
+    pub(crate) allowed_origins: Vec<String>,
+    /// What is logged: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", env = "BAND_LOG_LEVEL", hide_env_values = true, default_value = "info")]
+    pub(crate) log_level: String,
+}
+
+/// Without keys.
+impl std::fmt::Debug for McpArguments {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("McpArguments").field("base_url", &self.base_url).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -5,6 +5,7 @@ pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod config;
 pub(crate) mod key;
+pub(crate) mod mcp;
 pub(crate) mod organization;
 pub(crate) mod up;
 pub(crate) mod user;

@@ -9,7 +9,11 @@ use crate::settings::{LogFormat, Settings};
 
 /// Starts logging as the settings say.
 pub(crate) fn init(settings: &Settings) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&settings.log_level)?;
+    let mut filter = EnvFilter::try_new(&settings.log_level)?;
+    if !settings.log_level.contains("rmcp") {
+        // Below that it tells what clients and tools say to each other.
+        filter = filter.add_directive("rmcp=warn".parse()?);
+    }
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     let started = match settings.log_format {
         LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).try_init(),

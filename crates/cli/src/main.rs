@@ -39,6 +39,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Audit { command } => commands::audit::run(command),
         Command::Backup(arguments) => commands::backup::back_up(&arguments),
         Command::Restore(arguments) => commands::backup::restore_backup(&arguments),
+        Command::Mcp(arguments) => commands::mcp::run(&arguments),
         Command::Config { command: ConfigCommand::Print(arguments) } => commands::config::print(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
     }

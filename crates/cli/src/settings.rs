@@ -63,6 +63,12 @@ pub(crate) struct Settings {
     pub(crate) files_bucket: Option<String>,
     pub(crate) files_endpoint: Option<String>,
     pub(crate) files_region: String,
+    pub(crate) mcp: bool,
+    pub(crate) mcp_hosts: Option<String>,
+    pub(crate) mcp_origins: Option<String>,
+    pub(crate) mcp_sessions: usize,
+    pub(crate) mcp_sessions_per_key: usize,
+    pub(crate) mcp_session_idle: Duration,
     pub(crate) limits: Limits,
 }
 
@@ -89,6 +95,12 @@ impl Default for Settings {
             files_bucket: None,
             files_endpoint: None,
             files_region: "us-east-1".to_owned(),
+            mcp: true,
+            mcp_hosts: None,
+            mcp_origins: None,
+            mcp_sessions: 1024,
+            mcp_sessions_per_key: 16,
+            mcp_session_idle: Duration::from_secs(30 * 60),
             limits: Limits::default(),
         }
     }

@@ -1,12 +1,13 @@
 //! `bandstand up`.
 
 use std::fs::DirBuilder;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
+use axum::Router;
 use bandstand_server::admin;
 use bandstand_server::secret::ApiKey;
 use bandstand_server::serve::{Drained, ServeOptions, serve_router, serve_with};
@@ -21,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admin::{app_options, explain};
+use crate::commands::mcp;
 use crate::output::{Failure, say, try_to_say};
 use crate::settings::flags::Flags;
 use crate::settings::{OWNER_KEY, Settings, load};
@@ -93,6 +95,8 @@ struct Doors {
     bound: SocketAddr,
     admin: UnixListener,
     metrics: Option<(TcpListener, Metrics)>,
+    /// Through which MCP sessions reach the server's own API.
+    mcp: Option<TcpListener>,
     first_start: Option<FirstStart>,
 }
 
@@ -116,6 +120,10 @@ impl Doors {
             Some((address, metrics)) => Some((listen(address, "--metrics-listen")?, metrics)),
             None => None,
         };
+        let mcp = match settings.mcp {
+            true => Some(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("cannot listen for MCP sessions")?),
+            false => None,
+        };
         let path = settings.admin_socket();
         let admin = admin::listen(&path).with_context(|| {
             format!("cannot open the admin socket {} (its path may have about 100 characters)", path.display())
@@ -124,7 +132,7 @@ impl Doors {
         let preset = owner_key.is_some();
         let made = app.state().services.bootstrap_owner(&settings.owner_handle, owner_key).await?;
         let first_start = made.map(|(owner, key)| FirstStart { handle: owner.profile.handle, key, preset });
-        Ok(Self { public, bound, admin, metrics, first_start })
+        Ok(Self { public, bound, admin, metrics, mcp, first_start })
     }
 
     async fn serve(self, app: &App, settings: &Settings, tls: Option<TlsConfig>, stop: Stop) -> ExitCode {
@@ -138,6 +146,19 @@ impl Doors {
             }
             side_doors.spawn(metrics.serve(listener, stop.drain.clone()));
         }
+        let extra = match self.mcp {
+            Some(inside) => match mcp::mounted(settings, self.bound, &url, &inside, stop.drain.clone()) {
+                Ok(routes) => {
+                    side_doors.spawn(serve_router(inside, app.router(), stop.drain.clone()));
+                    routes
+                }
+                Err(error) => {
+                    tracing::error!(error = format!("{error:#}"), "MCP clients cannot be served");
+                    Router::new()
+                }
+            },
+            None => Router::new(),
+        };
         side_doors.close();
 
         if let Some(first) = &self.first_start {
@@ -155,6 +176,7 @@ impl Doors {
 
         let options = ServeOptions {
             tls,
+            extra,
             cut: stop.cut.clone(),
             ..ServeOptions::new(self.public, stop.drain.clone(), settings.drain_deadline)
         };

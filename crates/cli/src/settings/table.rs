@@ -165,6 +165,7 @@ const RATES: &str = "Rates";
 const QUOTAS: &str = "Quotas";
 const ROOMS: &str = "Agents and rooms";
 const SOCKETS: &str = "Sockets";
+const MCP: &str = "MCP";
 
 /// All settings, in the order in which they are printed.
 pub(crate) static TABLE: &[Setting] = &[
@@ -600,5 +601,50 @@ pub(crate) static TABLE: &[Setting] = &[
         doc: "Marks of pushed messages as delivered are written at least so often.",
         least: "1ms",
         at: &At::<Duration>(|s| &mut s.limits.delivered_every),
+    },
+    Setting {
+        name: "mcp",
+        group: MCP,
+        doc: "Whether MCP clients are served, at /mcp. Without it, that address answers 404.",
+        least: "",
+        at: &At::<bool>(|s| &mut s.mcp),
+    },
+    Setting {
+        name: "mcp_hosts",
+        group: MCP,
+        doc: "Names under which MCP clients reach this server besides this machine's, the address of listen and the one \
+              of public_url: band.example.org,10.0.0.5:4000. Requests under other names are refused, unless the server \
+              listens beyond this machine and neither this nor public_url is set.",
+        least: "",
+        at: &At::<Option<String>>(|s| &mut s.mcp_hosts),
+    },
+    Setting {
+        name: "mcp_origins",
+        group: MCP,
+        doc: "Web pages that may ask at /mcp besides those of this server, as origins: https://app.example.org:443. \
+              Clients that are no web pages send none and need none.",
+        least: "",
+        at: &At::<Option<String>>(|s| &mut s.mcp_origins),
+    },
+    Setting {
+        name: "mcp_sessions",
+        group: MCP,
+        doc: "MCP sessions that may be open; one more is answered 503.",
+        least: "1",
+        at: &At::<usize>(|s| &mut s.mcp_sessions),
+    },
+    Setting {
+        name: "mcp_sessions_per_key",
+        group: MCP,
+        doc: "MCP sessions that one key may have; one more closes the one that was used least recently.",
+        least: "1",
+        at: &At::<usize>(|s| &mut s.mcp_sessions_per_key),
+    },
+    Setting {
+        name: "mcp_session_idle",
+        group: MCP,
+        doc: "An MCP session without a request for so long is closed. What it had claimed is served again.",
+        least: "1m",
+        at: &At::<Duration>(|s| &mut s.mcp_session_idle),
     },
 ];

@@ -25,7 +25,13 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    pub(crate) async fn call(&self, key: &str, method: Method, path: &str, body: Option<Value>) -> Option<(StatusCode, Value)> {
+    pub(crate) async fn call(
+        &self,
+        key: &str,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Option<(StatusCode, Value)> {
         self.call_once(key, method, path, body, None).await
     }
 
