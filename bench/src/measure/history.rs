@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use bandstand_domain::delivery::{AttemptState, DeliveryState};
 use bandstand_domain::message::{Mention, MessageKind};
-use bandstand_store::deliveries::{self, Place, Standing};
+use bandstand_store::deliveries::{self, Outcome, Place, Standing};
 use bandstand_store::messages::{self, NewMessage};
 use bandstand_store::{Database, Store, StoreError, Writer, participants, rooms};
 use bandstand_wire::ids::{IdentityId, MessageId, RoomId};
@@ -208,7 +208,7 @@ impl Filling {
         deliveries::insert(tx, place, at).await?;
         participants::tally_sent(tx, room_key, self.sender_key, Some(sequence), at).await?;
         if done {
-            let stored = Standing { recipient: true, state: DeliveryState::Stored, last_attempt: None };
+            let stored = Standing { recipient: true, state: DeliveryState::Stored, last_attempt: None, lapsed: false, counted: 0 };
             work_off(tx, place, stored).await?;
         }
         Ok(())
@@ -222,8 +222,10 @@ async fn work_off(tx: &mut Writer, place: Place, before: Standing) -> Result<(),
         recipient: true,
         state: DeliveryState::Processing,
         last_attempt: Some((1, AttemptState::Processing)),
+        lapsed: false,
+        counted: 0,
     };
-    deliveries::end(tx, place, working, 1, None, now()).await
+    deliveries::end(tx, place, working, 1, Outcome::Processed, now()).await
 }
 
 fn missing() -> StoreError {

@@ -37,6 +37,11 @@ impl DeliveryState {
     /// The states that `/messages/next` serves.
     pub const OPEN: [Self; 4] = [Self::Stored, Self::Delivered, Self::Processing, Self::Failed];
 
+    /// Whether `/messages/next` serves it.
+    pub fn is_open(self) -> bool {
+        Self::OPEN.contains(&self)
+    }
+
     /// The number that the database keeps. Never change one: old rows hold it.
     pub fn code(self) -> i64 {
         match self {

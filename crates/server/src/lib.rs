@@ -12,6 +12,7 @@ pub mod serve;
 pub mod service;
 pub mod settings;
 pub mod sign_in;
+pub mod signs;
 pub mod socket;
 pub mod start;
 pub mod state;

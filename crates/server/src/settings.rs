@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::sign_in::SignIn;
+use bandstand_domain::lease::LeaseTimes;
 
 /// What is refused for being too large, too many or too slow. Each field's default is [`Limits::default`].
 #[derive(Clone, Debug, PartialEq)]
@@ -68,10 +69,25 @@ pub struct Limits {
     pub upgrades_per_second: u32,
     /// An activity report counts for so long.
     pub activity_ttl: Duration,
+    /// An agent without a connection loses the lease of its attempt after so long; never when `None`.
+    pub lease_gone: Option<Duration>,
+    /// An agent that reported what it does, and no longer does, loses it after so long; never when `None`.
+    pub lease_silent: Option<Duration>,
+    /// A message is given up for an agent after so many attempts that failed or ended their agent; never when `None`.
+    pub dead_letter_attempts: Option<u32>,
+    /// A message is given up for an agent that has not processed it after so long; never when `None`.
+    pub dead_letter_age: Option<Duration>,
     /// `delivered` marks are written at least so often while there are any.
     pub delivered_every: Duration,
     /// How people sign in.
     pub sign_in: SignIn,
+}
+
+impl Limits {
+    /// When attempts lapse.
+    pub fn lease(&self) -> LeaseTimes {
+        LeaseTimes { gone: self.lease_gone, silent: self.lease_silent }
+    }
 }
 
 impl Default for Limits {
@@ -107,6 +123,10 @@ impl Default for Limits {
             socket_queue_bytes: 8 * 1024 * 1024,
             upgrades_per_second: 50,
             activity_ttl: Duration::from_secs(10),
+            lease_gone: Some(Duration::from_secs(60)),
+            lease_silent: Some(Duration::from_secs(60)),
+            dead_letter_attempts: None,
+            dead_letter_age: None,
             delivered_every: Duration::from_millis(50),
             sign_in: SignIn::default(),
         }

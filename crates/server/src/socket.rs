@@ -32,6 +32,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Takes a lock even if a thread panicked while it held it: what these locks guard is never left half changed for
 /// longer than a statement, and a hub that refuses all work would be worse.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

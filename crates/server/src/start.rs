@@ -17,11 +17,13 @@ use crate::http;
 use crate::rates::Rates;
 use crate::service::audit::Actor;
 use crate::service::bulk_deletions::{self, BulkDeletionsWaker};
+use crate::service::dead_letters;
 use crate::service::delivered::DeliveredMarks;
 use crate::service::delivery_updates::{self, DeliveryUpdates};
 use crate::service::files::{self, FileOptions, FilePlaceError, FileStore};
 use crate::service::idempotency;
 use crate::service::key_uses::KeyUses;
+use crate::service::leases;
 use crate::service::quotas::Quotas;
 use crate::service::removals::{self, RemovalsWaker};
 use crate::service::sightings::{self, Sightings};
@@ -30,6 +32,7 @@ use crate::settings::Limits;
 use crate::sign_in::People;
 use crate::sign_in::issuer::Issuer;
 use crate::sign_in::tokens::{SigningKeyError, Tokens};
+use crate::signs::{LiveSigns, Observed};
 use crate::socket::hub::Hub;
 use crate::state::{AppState, Services};
 
@@ -96,6 +99,14 @@ impl CommitSink for Announcer {
         self.updates.observe(&commits);
         self.hub.publish(commits);
     }
+
+    fn uncertain(&self, commits: Vec<Commit>) {
+        // What a cache forgets without need it asks for again.
+        for event in commits.iter().flat_map(|commit| &commit.events) {
+            self.known.observe(event);
+        }
+        self.hub.uncertain(commits);
+    }
 }
 
 /// Nobody waits: for administration without a running server.
@@ -123,6 +134,7 @@ pub async fn services_only(options: AppOptions) -> Result<Services, StartError> 
         limits: Arc::new(limits),
         files,
         quotas,
+        observed: Observed::default(),
         removals: RemovalsWaker::default(),
         bulk_deletions: BulkDeletionsWaker::default(),
         actor: Arc::new(Actor::local(Door::Offline)),
@@ -142,6 +154,7 @@ impl App {
         let (updates, changed) = DeliveryUpdates::new(hub.clone());
         let announcer = Announcer { known: Arc::clone(&known), hub: hub.clone(), updates };
         let store = Store::open(store, Arc::new(announcer)).await?;
+        hub.reads_from(store.clone());
         // After the store: who owns it may empty the spool.
         let files = FileStore::open(&files)?;
         let quotas = Quotas::load(&store).await?;
@@ -153,6 +166,7 @@ impl App {
             limits,
             files,
             quotas,
+            observed: hub.observed().clone(),
             removals: RemovalsWaker::default(),
             bulk_deletions: BulkDeletionsWaker::default(),
             actor: Arc::new(Actor::local(Door::Start)),
@@ -171,13 +185,16 @@ impl App {
         let removals = removals::start(services.clone(), jobs_stop.clone());
         let bulk = bulk_deletions::start(services.clone(), jobs_stop.clone());
         let forgetting = idempotency::start(services.clone(), jobs_stop.clone());
+        let signs = Arc::new(LiveSigns::new(hub.clone()));
+        let leases = leases::start(services.clone(), signs, jobs_stop.clone());
+        let dead = dead_letters::start(services.clone(), jobs_stop.clone());
         let expiry = files::start(services.clone(), jobs_stop.clone());
         let seen = sightings::start(services.clone(), run, jobs_stop.clone());
         let told = delivery_updates::start(services.clone(), hub.clone(), changed, jobs_stop.clone());
         Ok(Self {
             state: AppState { services, hub, rates, auth, tokens, delivered, draining: Draining::default() },
             jobs_stop,
-            jobs: Mutex::new(vec![bulk, marks, expiry, forgetting, key_uses, removals, seen, told]),
+            jobs: Mutex::new(vec![bulk, marks, expiry, forgetting, key_uses, removals, leases, dead, seen, told]),
         })
     }
 

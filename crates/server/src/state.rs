@@ -18,6 +18,7 @@ use crate::service::removals::RemovalsWaker;
 use crate::service::sightings::Sightings;
 use crate::settings::Limits;
 use crate::sign_in::tokens::Tokens;
+use crate::signs::Observed;
 use crate::socket::hub::Hub;
 
 /// What a use case needs: durable state, time, ids and limits. The command line builds it without a server, too.
@@ -35,6 +36,8 @@ pub struct Services {
     pub files: FileStore,
     /// Whether anybody has a quota of its own.
     pub quotas: Quotas,
+    /// Signs of life that agents give.
+    pub observed: Observed,
     /// Wakes the job that ends the deliveries of removed participants.
     pub removals: RemovalsWaker,
     /// Wakes the job that carries out bulk deletions.

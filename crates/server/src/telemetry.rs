@@ -24,13 +24,17 @@ const NUMBERS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 const PREFIX: &str = "bandstand_";
 
 /// What the metrics say. One that is missing here is served all the same, without a help line.
-const HELP: [(&str, &str); 13] = [
+const HELP: [(&str, &str); 17] = [
     ("accept_errors_total", "Connections that this machine could not accept."),
+    ("attempts_lapsed_total", "Attempts whose agent went away or fell silent, by why."),
     ("build_info", "The running version, in its label."),
+    ("dead_letters_redelivered_total", "Dead letters that a person had delivered again."),
+    ("dead_letters_total", "Messages that were given up for an agent, by reason."),
     ("delivered_marks_skipped_total", "Delivered marks that were not noted because the store could not keep up."),
     ("http_request_seconds", "Time from a request's head to its reply, by route."),
     ("http_requests_total", "Requests by method, route and status."),
     ("hub_missing_commits_total", "Commits that a room waited for in vain before it went on."),
+    ("hub_repaired_rows_total", "Rows that were read from the database because their commits were not announced."),
     ("socket_closes_total", "Closed sockets by close code."),
     ("socket_connections", "Open sockets."),
     ("socket_overflow_total", "Sockets closed because they did not keep up."),

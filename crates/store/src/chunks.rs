@@ -14,14 +14,20 @@ pub(crate) fn sized(head: &str, first: usize) -> [String; 2] {
     })
 }
 
-/// Which of the two texts a chunk takes, and its parameters after those in `before`; a short chunk repeats its last
-/// key. `None` for an empty one.
+/// Which of the two texts a chunk of keys takes, and its parameters after those in `before`; a short chunk repeats its
+/// last key. `None` for an empty one.
 pub(crate) fn parameters<'a>(before: &[Param<'a>], chunk: &[i64]) -> Option<(usize, Vec<Param<'a>>)> {
+    let chunk: Vec<Param<'a>> = chunk.iter().map(|key| Param::Int(*key)).collect();
+    parameters_of(before, &chunk)
+}
+
+/// [`parameters`] of any type.
+pub(crate) fn parameters_of<'a>(before: &[Param<'a>], chunk: &[Param<'a>]) -> Option<(usize, Vec<Param<'a>>)> {
     let last = chunk.last()?;
     let (which, size) = if chunk.len() == 1 { (0, 1) } else { (1, CHUNK) };
     let mut values = before.to_vec();
-    values.extend(chunk.iter().map(|key| Param::Int(*key)));
-    values.resize(before.len() + size, Param::Int(*last));
+    values.extend_from_slice(chunk);
+    values.resize(before.len() + size, *last);
     Some((which, values))
 }
 

@@ -16,9 +16,16 @@ pub struct Commit {
 
 /// Receives the groups of committed transactions.
 ///
-/// The store calls it after COMMIT, never before and never for a transaction that rolled back, and before it answers
+/// The store calls [`Self::publish`] after COMMIT, never before and never for a transaction that rolled back, and before it answers
 /// the operation. It runs on the writer's thread (SQLite) or in the operation's task (PostgreSQL), so it must be quick.
 pub trait CommitSink: Send + Sync + 'static {
     /// Takes the groups, in the order in which their transactions were committed.
     fn publish(&self, commits: Vec<Commit>);
+
+    /// Takes the groups of a transaction of which nobody can say whether it was committed: the connection was lost
+    /// during COMMIT, and the database does not answer. What must not be missed is looked up later, or assumed where
+    /// that does no harm.
+    fn uncertain(&self, commits: Vec<Commit>) {
+        drop(commits);
+    }
 }

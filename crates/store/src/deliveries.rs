@@ -1,9 +1,13 @@
 //! Deliveries: what became of a message for one agent, and its attempts.
 
+use bandstand_domain::dead_letter::{self, DeadLetterReason, Ended, GIVEN_UP};
 use bandstand_domain::delivery::{AttemptState, DeliveryState, SUPERSEDED, StatusFilter};
+use std::sync::LazyLock;
+
 use bandstand_wire::ids::{IdentityId, RoomId};
 use bandstand_wire::time::Timestamp;
 
+use crate::chunks::{self, CHUNK, sized};
 use crate::walk::{self, Window};
 use crate::{Param, Reader, StoreError, Writer, columns::unknown, params, participants};
 
@@ -30,19 +34,62 @@ pub struct Standing {
     pub state: DeliveryState,
     /// The newest attempt: its number, and how it stands.
     pub last_attempt: Option<(i64, AttemptState)>,
+    /// The newest attempt has lapsed.
+    pub lapsed: bool,
+    /// Attempts that count toward the limit.
+    pub counted: i64,
+}
+
+impl Standing {
+    /// The counted attempts once a new one has begun.
+    pub fn counted_after_claim(&self) -> i64 {
+        let supersedes = self.last_attempt.is_some_and(|(_, state)| state == AttemptState::Processing);
+        let one_more = supersedes && dead_letter::counts(Ended::Superseded { lapsed: self.lapsed });
+        self.counted + i64::from(one_more)
+    }
 }
 
 /// Stores that a message is to be delivered to a member.
 pub async fn insert(tx: &mut Writer, place: Place, at: Timestamp) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO deliveries (room_key, sequence, member_key, recipient, state, stored_at) \
-                       VALUES (?1, ?2, ?3, 1, 0, ?4)";
+    const SQL: &str = "INSERT INTO deliveries (room_key, sequence, member_key, recipient, state, stored_at, waits_since) \
+                       VALUES (?1, ?2, ?3, 1, 0, ?4, ?4)";
     tx.execute(SQL, params![place.room_key, place.sequence, place.member_key, at.as_micros()]).await?;
     participants::tally(tx, place.room_key, place.member_key, None, DeliveryState::Stored).await
 }
 
+static INSERT_ALL: LazyLock<[String; 2]> = LazyLock::new(|| {
+    sized(
+        "INSERT INTO deliveries (room_key, sequence, member_key, recipient, state, stored_at, waits_since) \
+         SELECT ?1, ?2, i.key, 1, 0, ?3, ?3 FROM identities i WHERE i.key IN ",
+        4,
+    )
+});
+static TALLY_ALL: LazyLock<[String; 2]> =
+    LazyLock::new(|| sized("UPDATE participants SET stored = stored + 1 WHERE room_key = ?1 AND member_key IN ", 2));
+
+/// Stores that a message is to be delivered to each of these members, who are different ones.
+pub async fn insert_all(
+    tx: &mut Writer,
+    room_key: i64,
+    sequence: i64,
+    members: &[i64],
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    for chunk in members.chunks(CHUNK) {
+        if let Some((size, values)) = chunks::parameters(params![room_key, sequence, at.as_micros()], chunk) {
+            tx.execute(&INSERT_ALL[size], &values).await?;
+        }
+        if let Some((size, values)) = chunks::parameters(params![room_key], chunk) {
+            tx.execute(&TALLY_ALL[size], &values).await?;
+        }
+    }
+    Ok(())
+}
+
 /// How a delivery stands; `None` when the message was never delivered to the member nor marked by it.
 pub async fn standing(tx: &mut Reader, place: Place) -> Result<Option<Standing>, StoreError> {
-    const SQL: &str = "SELECT d.recipient, d.state, d.attempts, t.state FROM deliveries d \
+    const SQL: &str = "SELECT d.recipient, d.state, d.attempts, t.state, t.lapsed_at, d.counted_attempts \
+                       FROM deliveries d \
                        LEFT JOIN attempts t ON t.room_key = d.room_key AND t.sequence = d.sequence \
                        AND t.member_key = d.member_key AND t.number = d.attempts \
                        WHERE d.room_key = ?1 AND d.sequence = ?2 AND d.member_key = ?3";
@@ -58,6 +105,8 @@ pub async fn standing(tx: &mut Reader, place: Place) -> Result<Option<Standing>,
         recipient: row.bool(0)?,
         state: DeliveryState::from_code(state).ok_or_else(|| unknown("delivery state", state))?,
         last_attempt,
+        lapsed: row.opt_int(4)?.is_some(),
+        counted: row.int(5)?,
     }))
 }
 
@@ -73,13 +122,16 @@ pub async fn begin(
     at: Timestamp,
 ) -> Result<(), StoreError> {
     const CREATE: &str = "INSERT INTO deliveries (room_key, sequence, member_key, recipient, state, stored_at, \
-                          picked_up_at, attempts) VALUES (?1, ?2, ?3, 0, 2, ?4, ?4, 1)";
+                          picked_up_at, attempts, waits_since) VALUES (?1, ?2, ?3, 0, 2, ?4, ?4, 1, ?4)";
+    // What had ended starts anew when it is taken up again.
     const UPDATE: &str = "UPDATE deliveries SET state = 2, attempts = ?5, finished_at = NULL, reason = NULL, \
-                          picked_up_at = COALESCE(picked_up_at, ?4) \
+                          picked_up_at = COALESCE(picked_up_at, ?4), \
+                          counted_attempts = CASE WHEN state IN (0, 1, 2, 3) THEN ?6 ELSE 0 END, \
+                          waits_since = CASE WHEN state IN (0, 1, 2, 3) THEN waits_since ELSE ?4 END \
                           WHERE room_key = ?1 AND sequence = ?2 AND member_key = ?3";
     const ATTEMPT: &str = "INSERT INTO attempts \
-                           (room_key, sequence, member_key, number, state, started_at, began_sequence) \
-                           VALUES (?1, ?2, ?3, ?5, 0, ?4, ?6)";
+                           (room_key, sequence, member_key, number, state, started_at, began_sequence, seen_at) \
+                           VALUES (?1, ?2, ?3, ?5, 0, ?4, ?6, ?4)";
     let Place { room_key, sequence, member_key } = place;
     if let Some(old) = supersedes {
         close(tx, place, old, AttemptState::Failed, Some(SUPERSEDED), at).await?;
@@ -89,7 +141,10 @@ pub async fn begin(
             participants::note_work(tx, room_key, member_key).await?;
             tx.execute(CREATE, params![room_key, sequence, member_key, at.as_micros()]).await?
         }
-        Some(_) => tx.execute(UPDATE, params![room_key, sequence, member_key, at.as_micros(), number]).await?,
+        Some(before) => {
+            let counted = before.counted_after_claim();
+            tx.execute(UPDATE, params![room_key, sequence, member_key, at.as_micros(), number, counted]).await?
+        }
     };
     tx.execute(ATTEMPT, params![room_key, sequence, member_key, at.as_micros(), number, now]).await?;
     if let Some(before) = before.filter(|before| before.recipient) {
@@ -98,28 +153,68 @@ pub async fn begin(
     Ok(())
 }
 
-/// Ends the running attempt `number`: with success, or with the reason of its failure.
+/// How a running attempt ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome<'a> {
+    /// The work is done.
+    Processed,
+    /// It failed, with this error, and is served again.
+    Failed(&'a str),
+    /// It failed, with this error, and once too often.
+    Exhausted(&'a str),
+}
+
+/// Ends the running attempt `number`.
 pub async fn end(
     tx: &mut Writer,
     place: Place,
     before: Standing,
     number: i64,
-    failure: Option<&str>,
+    outcome: Outcome<'_>,
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    const SQL: &str = "UPDATE deliveries SET state = ?4, finished_at = ?5, reason = ?6 \
+    const SQL: &str = "UPDATE deliveries SET state = ?4, finished_at = ?5, reason = ?6, \
+                       counted_attempts = counted_attempts + ?7 \
                        WHERE room_key = ?1 AND sequence = ?2 AND member_key = ?3";
-    let (attempt, state) = match failure {
-        None => (AttemptState::Success, DeliveryState::Processed),
-        Some(_) => (AttemptState::Failed, DeliveryState::Failed),
+    let (attempt, error, state, reason) = match outcome {
+        Outcome::Processed => (AttemptState::Success, None, DeliveryState::Processed, None),
+        Outcome::Failed(error) => (AttemptState::Failed, Some(error), DeliveryState::Failed, Some(error)),
+        Outcome::Exhausted(error) => {
+            let reason = DeadLetterReason::Attempts.as_str();
+            (AttemptState::Failed, Some(error), DeliveryState::DeadLettered, Some(reason))
+        }
     };
-    close(tx, place, number, attempt, failure, at).await?;
+    close(tx, place, number, attempt, error, at).await?;
     let Place { room_key, sequence, member_key } = place;
-    tx.execute(SQL, params![room_key, sequence, member_key, state.code(), at.as_micros(), failure]).await?;
+    let counted = i64::from(error.is_some() && dead_letter::counts(Ended::Failed));
+    let values = params![room_key, sequence, member_key, state.code(), at.as_micros(), reason, counted];
+    tx.execute(SQL, values).await?;
     if before.recipient {
         participants::tally(tx, room_key, member_key, Some(before.state), state).await?;
     }
     Ok(())
+}
+
+/// Gives an open delivery up, and with it the attempt that runs, if one does.
+pub async fn give_up(
+    tx: &mut Writer,
+    place: Place,
+    before: Standing,
+    reason: DeadLetterReason,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE deliveries SET state = 6, finished_at = ?4, reason = ?5, counted_attempts = ?6 \
+                       WHERE room_key = ?1 AND sequence = ?2 AND member_key = ?3";
+    let Place { room_key, sequence, member_key } = place;
+    if let Some((number, AttemptState::Processing)) = before.last_attempt {
+        close(tx, place, number, AttemptState::Failed, Some(GIVEN_UP), at).await?;
+    }
+    let counted = match reason {
+        DeadLetterReason::Attempts => before.counted_after_claim(),
+        DeadLetterReason::Age => before.counted,
+    };
+    tx.execute(SQL, params![room_key, sequence, member_key, at.as_micros(), reason.as_str(), counted]).await?;
+    participants::tally(tx, room_key, member_key, Some(before.state), DeliveryState::DeadLettered).await
 }
 
 /// Ends an attempt, and notes whether its agent posted a text meanwhile.

@@ -9,7 +9,8 @@ pub enum StoreError {
     #[error("the store is busy: too many operations are waiting")]
     Busy,
     /// The database cannot do it just now: disk full, read-only file system, connection lost, deadlock. When the
-    /// connection was lost during COMMIT the outcome is unknown, and the text says so.
+    /// connection was lost during COMMIT and the database cannot be asked what became of it, the outcome is unknown,
+    /// and the text says so.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
     /// The store was closed.

@@ -1,5 +1,8 @@
 //! Who is in a room, and what each member's tallies say.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use bandstand_domain::delivery::{DeliveryState, StatusFilter};
 use bandstand_domain::identity::Profile;
 use bandstand_domain::membership::{Participant, ParticipantStatus, Role};
@@ -7,6 +10,7 @@ use bandstand_domain::room::Room;
 use bandstand_wire::ids::{ExecutionId, IdentityId, IdentityKind, RoomId};
 use bandstand_wire::time::Timestamp;
 
+use crate::chunks::{self, CHUNK, sized};
 use crate::columns::{PROFILE_COLUMNS, kind_code, profile, profile_columns, unknown};
 use crate::rooms::{ROOM_COLUMNS, read_room, room_columns};
 use crate::{Param, Reader, Row, StoreError, Writer, params};
@@ -233,20 +237,44 @@ pub async fn one(tx: &mut Reader, room_key: i64, who: IdentityId) -> Result<Opti
     tx.query_opt(SQL, params![room_key, who]).await?.map(with_key).transpose()
 }
 
-/// One participant of a room, with its key, by its folded handle.
-pub async fn one_by_handle(
+static NAMED_BY_ID: LazyLock<[String; 2]> = LazyLock::new(|| named_by("i.id"));
+static NAMED_BY_HANDLE: LazyLock<[String; 2]> = LazyLock::new(|| named_by("i.handle"));
+
+fn named_by(column: &str) -> [String; 2] {
+    let columns = participant_columns!();
+    sized(&format!("SELECT {columns}, i.key{} AND p.room_key = ?1 AND {column} IN ", participant_from!().trim_end()), 2)
+}
+
+/// The participants of a room that have these ids or folded handles, each once and with its key: one statement for all
+/// ids and one for all handles, however many there are up to a hundred each.
+pub async fn named(
     tx: &mut Reader,
     room_key: i64,
-    handle: &str,
-) -> Result<Option<(Participant, i64)>, StoreError> {
-    const SQL: &str = concat!(
-        "SELECT ",
-        participant_columns!(),
-        ", i.key",
-        participant_from!(),
-        "AND p.room_key = ?1 AND i.handle = ?2"
-    );
-    tx.query_opt(SQL, params![room_key, handle]).await?.map(with_key).transpose()
+    ids: &[IdentityId],
+    handles: &[String],
+) -> Result<Vec<(Participant, i64)>, StoreError> {
+    let mut found: Vec<(Participant, i64)> = Vec::with_capacity(ids.len() + handles.len());
+    let mut known = HashSet::with_capacity(ids.len() + handles.len());
+    let ids: Vec<Param<'_>> = ids.iter().map(|id| Param::from(*id)).collect();
+    let handles: Vec<Param<'_>> = handles.iter().map(|handle| Param::from(handle.as_str())).collect();
+    for (sql, wanted) in [(&NAMED_BY_ID, &ids), (&NAMED_BY_HANDLE, &handles)] {
+        for chunk in wanted.chunks(CHUNK) {
+            let Some((size, values)) = chunks::parameters_of(params![room_key], chunk) else { continue };
+            for row in tx.query(&sql[size], &values).await? {
+                let one = with_key(row)?;
+                if known.insert(one.1) {
+                    found.push(one);
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The statements that look up who is named, for the test of their plans.
+#[cfg(feature = "testing")]
+pub fn statements() -> Vec<&'static str> {
+    [&NAMED_BY_ID, &NAMED_BY_HANDLE].into_iter().flat_map(|sizes| sizes.iter().map(String::as_str)).collect()
 }
 
 fn with_key(mut row: Row) -> Result<(Participant, i64), StoreError> {

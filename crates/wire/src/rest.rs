@@ -4,6 +4,7 @@
 pub mod bulk_deletion;
 pub mod contact;
 pub mod control;
+pub mod dead_letter;
 pub mod delivery;
 pub mod identity;
 pub mod memory;

@@ -109,6 +109,29 @@ struct At<T>(fn(&mut Settings) -> &mut T);
 /// A field that is a number of bytes.
 struct BytesAt(fn(&mut Settings) -> &mut usize);
 
+/// A span of time that a zero turns off.
+struct OptionalAt(fn(&mut Settings) -> &mut Option<Duration>);
+
+impl Access for OptionalAt {
+    fn form(&self) -> &'static str {
+        Duration::FORM
+    }
+
+    fn bare(&self) -> bool {
+        Duration::BARE
+    }
+
+    fn set(&self, settings: &mut Settings, text: &str, least: &str) -> Result<(), String> {
+        let span = read::<Duration>(text, least)?;
+        *(self.0)(settings) = Some(span).filter(|span| !span.is_zero());
+        Ok(())
+    }
+
+    fn text(&self, settings: &mut Settings) -> Option<String> {
+        (self.0)(settings).map_or_else(|| Some("0s".to_owned()), |span| span.write())
+    }
+}
+
 fn read<T: Value>(text: &str, least: &str) -> Result<T, String> {
     let value = T::read(text)?;
     match T::read(least) {
@@ -164,6 +187,7 @@ const SIGN_IN: &str = "Sign-in of people";
 const RATES: &str = "Rates";
 const QUOTAS: &str = "Quotas";
 const ROOMS: &str = "Agents and rooms";
+const DELIVERY: &str = "Delivery";
 const SOCKETS: &str = "Sockets";
 const MCP: &str = "MCP";
 
@@ -538,6 +562,37 @@ pub(crate) static TABLE: &[Setting] = &[
         doc: "Whether agents may store memories. Without it, all routes of memories answer 403.",
         least: "",
         at: &At::<bool>(|s| &mut s.limits.memories),
+    },
+    Setting {
+        name: "lease_gone",
+        group: DELIVERY,
+        doc: "An attempt lapses when its agent has had no connection for so long and gave no other sign of life. The \
+              longest ordinary pause of a client that reconnects is 30 s. 0s: never.",
+        least: "",
+        at: &OptionalAt(|s| &mut s.limits.lease_gone),
+    },
+    Setting {
+        name: "lease_silent",
+        group: DELIVERY,
+        doc: "An attempt lapses when its agent reported what it does and then no longer for so long; the message is \
+              pushed to it again. Agents report every 3 s. 0s: never.",
+        least: "",
+        at: &OptionalAt(|s| &mut s.limits.lease_silent),
+    },
+    Setting {
+        name: "dead_letter_attempts",
+        group: DELIVERY,
+        doc: "A message is given up for an agent after so many attempts that failed, or lapsed before a new one began. \
+              Unless set, never.",
+        least: "1",
+        at: &At::<Option<u32>>(|s| &mut s.limits.dead_letter_attempts),
+    },
+    Setting {
+        name: "dead_letter_age",
+        group: DELIVERY,
+        doc: "A message is given up for an agent that has not processed it after so long. Unless set, never.",
+        least: "1s",
+        at: &At::<Option<Duration>>(|s| &mut s.limits.dead_letter_age),
     },
     Setting {
         name: "frame_bytes",

@@ -15,6 +15,7 @@ use crate::service::admin::AdminError;
 use crate::service::agents::{DeleteAgentError, RegisterError};
 use crate::service::contacts::ContactError;
 use crate::service::control::ControlError;
+use crate::service::dead_letters::RedeliverError;
 use crate::service::files::FileError;
 use crate::service::lists::ReadError;
 use crate::service::marks::{MarkError, NextError};
@@ -248,8 +249,21 @@ impl From<MarkError> for ApiError {
             MarkError::RoomNotFound | MarkError::MessageNotFound => Self::not_found(),
             // The handler answers 204 to it, as clients expect of a mark; nothing else marks.
             MarkError::Stopped => Self::forbidden(error.to_string()),
+            MarkError::DeadLettered => Self::invalid_at("/processing_attempt", error.to_string()),
             MarkError::NoAttempt(why) => Self::invalid_at("/processing_attempt", why.to_string()),
             MarkError::Store(cause) => cause.into(),
+        }
+    }
+}
+
+impl From<RedeliverError> for ApiError {
+    fn from(error: RedeliverError) -> Self {
+        match error {
+            RedeliverError::RoomNotFound | RedeliverError::MessageNotFound => Self::not_found(),
+            RedeliverError::NotActive(status) => Self::archived(status),
+            RedeliverError::NotAllowed => Self::forbidden(error.to_string()),
+            RedeliverError::NotDead | RedeliverError::NotThere => Self::invalid_at("/agent_id", error.to_string()),
+            RedeliverError::Store(cause) => cause.into(),
         }
     }
 }

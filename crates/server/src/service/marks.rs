@@ -1,14 +1,17 @@
 //! Marking messages as processing, processed or failed, and serving the next one.
 
+use bandstand_domain::dead_letter::{self, DeadLetterReason};
 use bandstand_domain::delivery::{self, DeliveryState, Mark, NoAttempt, StatusFilter, Step};
 use bandstand_domain::event::Event;
 use bandstand_domain::message::Message;
-use bandstand_store::deliveries::{self, Place, Reached, Standing};
+use bandstand_store::deliveries::{self, Outcome, Place, Reached, Standing};
 use bandstand_store::walk::{self, Window};
-use bandstand_store::{StoreError, messages, participants, rooms};
+use bandstand_store::{StoreError, Writer, messages, participants, rooms};
 use bandstand_wire::ids::{MessageId, RoomId};
+use bandstand_wire::time::Timestamp;
 
 use crate::auth::Caller;
+use crate::service::dead_letters::count_dead_letters;
 use crate::service::delivered::{Delivered, DeliveredMarks};
 use crate::state::Services;
 
@@ -24,6 +27,12 @@ pub enum MarkError {
     /// The agent is stopped in this room.
     #[error("the agent's execution is stopped in this room")]
     Stopped,
+    /// The message was given up for this agent, before or just now: no more attempts until a person has it delivered
+    /// again.
+    #[error(
+        "the message was given up after too many attempts or too long a time; a person may have it delivered again"
+    )]
+    DeadLettered,
     /// Nothing to end.
     #[error(transparent)]
     NoAttempt(#[from] NoAttempt),
@@ -49,8 +58,10 @@ impl Services {
     /// # Errors
     /// [`MarkError`]; then nothing changed.
     pub async fn mark(&self, caller: Caller, room: RoomId, message: MessageId, mark: Mark) -> Result<i64, MarkError> {
-        let now = self.clock.now();
-        self.store
+        let (now, limit) = (self.clock.now(), self.limits.dead_letter_attempts);
+        let begins = mark == Mark::Processing;
+        let marked: Marked = self
+            .store
             .write("mark_message", move |tx| {
                 Box::pin(async move {
                     let advanced = rooms::advance(tx, room).await?.ok_or(MarkError::RoomNotFound)?;
@@ -63,32 +74,28 @@ impl Services {
                     let sequence = sequence.ok_or(MarkError::MessageNotFound)?;
                     let place = Place { room_key: advanced.key, sequence, member_key: access.member_key };
                     let before = deliveries::standing(tx, place).await?;
-                    let last = before.and_then(|before| before.last_attempt);
-                    let number = match (delivery::step(&mark, last)?, before) {
-                        (Step::Begin { number, supersedes }, before) => {
-                            deliveries::begin(tx, place, before, number, supersedes, advanced.sequence, now).await?;
-                            number
-                        }
-                        (Step::End { number }, Some(before)) => {
-                            let failure = match &mark {
-                                Mark::Failed(error) => Some(error.as_str()),
-                                Mark::Processing | Mark::Processed | Mark::Declined(_) => None,
-                            };
-                            deliveries::end(tx, place, before, number, failure, now).await?;
-                            if let Mark::Declined(reason) = &mark {
-                                deliveries::declined(tx, place, number, reason.as_deref()).await?;
-                            }
-                            number
-                        }
-                        (Step::End { .. }, None::<Standing>) => return Err(NoAttempt.into()),
-                    };
+                    let marked = set(tx, place, before, &mark, limit, advanced.sequence, now).await?;
                     if let Some(message) = messages::one(tx, room, access.room_key, sequence).await? {
                         tx.emit(Event::MessageUpdated { message });
                     }
-                    Ok(number)
+                    Ok::<_, MarkError>(marked)
                 })
             })
-            .await
+            .await?;
+        if marked.gave_up() {
+            count_dead_letters(DeadLetterReason::Attempts, 1);
+        }
+        match marked {
+            Marked::Attempt(number) | Marked::LastAttempt(number) => {
+                if begins {
+                    self.observed.claimed(caller.identity, room);
+                } else {
+                    self.observed.ended(caller.identity, room);
+                }
+                Ok(number)
+            }
+            Marked::GivenUp => Err(MarkError::DeadLettered),
+        }
     }
 
     /// The oldest message that the calling agent has not finished; `None` when there is nothing to do, or while the agent
@@ -136,5 +143,65 @@ impl Services {
             });
         }
         Ok(Some(message))
+    }
+}
+
+/// What a mark came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Marked {
+    /// The number of the attempt that was opened or closed.
+    Attempt(i64),
+    /// The attempt of this number failed, and was the last one.
+    LastAttempt(i64),
+    /// No attempt was opened: as many as the limit allows have ended their agent.
+    GivenUp,
+}
+
+impl Marked {
+    fn gave_up(self) -> bool {
+        matches!(self, Self::LastAttempt(_) | Self::GivenUp)
+    }
+}
+
+/// Sets a mark on a delivery that stands as `before`, at the room's sequence `at`.
+async fn set(
+    tx: &mut Writer,
+    place: Place,
+    before: Option<Standing>,
+    mark: &Mark,
+    limit: Option<u32>,
+    at: i64,
+    now: Timestamp,
+) -> Result<Marked, MarkError> {
+    // Only what is served can be given up; who marks a message that is not for it does that at its leisure.
+    let recipient = before.filter(|before| before.recipient);
+    if recipient.is_some_and(|before| before.state == DeliveryState::DeadLettered) {
+        return Err(MarkError::DeadLettered);
+    }
+    match (delivery::step(mark, before.and_then(|before| before.last_attempt))?, before) {
+        (Step::Begin { number, supersedes }, before) => {
+            if let Some(before) = recipient.filter(|before| before.state.is_open())
+                && dead_letter::is_exhausted(before.counted_after_claim(), limit)
+            {
+                deliveries::give_up(tx, place, before, DeadLetterReason::Attempts, now).await?;
+                return Ok(Marked::GivenUp);
+            }
+            deliveries::begin(tx, place, before, number, supersedes, at, now).await?;
+            Ok(Marked::Attempt(number))
+        }
+        (Step::End { number }, Some(before)) => {
+            let last = recipient.is_some() && dead_letter::is_exhausted(before.counted + 1, limit);
+            let (outcome, marked) = match mark {
+                Mark::Failed(error) if last => (Outcome::Exhausted(error), Marked::LastAttempt(number)),
+                Mark::Failed(error) => (Outcome::Failed(error), Marked::Attempt(number)),
+                Mark::Processing | Mark::Processed | Mark::Declined(_) => (Outcome::Processed, Marked::Attempt(number)),
+            };
+            deliveries::end(tx, place, before, number, outcome, now).await?;
+            if let Mark::Declined(reason) = mark {
+                deliveries::declined(tx, place, number, reason.as_deref()).await?;
+            }
+            Ok(marked)
+        }
+        (Step::End { .. }, None::<Standing>) => Err(NoAttempt.into()),
     }
 }

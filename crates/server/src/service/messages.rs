@@ -10,7 +10,7 @@ use bandstand_domain::mention::{self, MentionError, Requested};
 use bandstand_domain::message::{Mention, Message, MessageKind};
 use bandstand_domain::room::{self, Room, RoomStatus};
 use bandstand_domain::task::TaskRef;
-use bandstand_store::deliveries::{self, Place};
+use bandstand_store::deliveries;
 use bandstand_store::messages::{self, NewMessage};
 use bandstand_store::participants::{self, Access};
 use bandstand_store::quotas::{LimitReached, Resource};
@@ -145,28 +145,21 @@ async fn writable(tx: &mut Reader, caller: Caller, room: RoomId) -> Result<Acces
     }
 }
 
-/// The participants that a message names, each with its key: found one by one, since a room may have many.
+/// The participants that a message names, each with its key.
 async fn named(tx: &mut Reader, room_key: i64, requested: &[Requested]) -> Result<Vec<(Participant, i64)>, PostError> {
     if requested.len() > mention::MENTIONS_MAX {
         return Err(MentionError::TooMany.into());
     }
-    let mut found: Vec<(Participant, i64)> = Vec::with_capacity(requested.len());
+    let (mut ids, mut handles) = (Vec::new(), Vec::new());
     for wanted in requested {
-        let one = match (wanted.id, wanted.handle.as_deref().map(handle::folded)) {
-            (Some(id), _) => participants::one(tx, room_key, id).await?,
+        match (wanted.id, wanted.handle.as_deref().map(handle::folded)) {
+            (Some(id), _) => ids.push(id),
             // No handle holds a NUL, and the store takes none as a parameter.
-            (None, Some(handle)) if !handle.is_empty() && !handle.contains('\0') => {
-                participants::one_by_handle(tx, room_key, &handle).await?
-            }
-            (None, _) => None,
-        };
-        if let Some(one) = one
-            && !found.iter().any(|(known, _)| known.profile.id == one.0.profile.id)
-        {
-            found.push(one);
+            (None, Some(handle)) if !handle.is_empty() && !handle.contains('\0') => handles.push(handle),
+            (None, _) => {}
         }
     }
-    Ok(found)
+    Ok(participants::named(tx, room_key, &ids, &handles).await?)
 }
 
 impl Services {
@@ -178,7 +171,9 @@ impl Services {
         check_content(&post.content)?;
         let (id, now) = (self.ids.message(), self.clock.now());
         let quota = self.quota_rule(Resource::Messages);
-        self.store
+        let (caller, room) = (post.caller, post.room);
+        let posted: Result<Posted, PostError> = self
+            .store
             .write("post_message", move |tx| {
                 Box::pin(async move {
                     let advanced = rooms::advance(tx, post.room).await?.ok_or(PostError::RoomNotFound)?;
@@ -208,21 +203,15 @@ impl Services {
                         },
                     )
                     .await?;
-                    let mut held_back = Vec::new();
+                    let (mut held_back, mut recipients) = (Vec::new(), Vec::new());
                     for recipient in mention::recipients(&present, &mentions) {
                         if recipient.stopped {
                             held_back.push(recipient.profile.id);
                         }
                         let place = present.iter().position(|one| one.profile.id == recipient.profile.id);
-                        if let Some(member_key) = place.and_then(|place| keys.get(place)) {
-                            let place = Place {
-                                room_key: access.room_key,
-                                sequence: advanced.sequence,
-                                member_key: *member_key,
-                            };
-                            deliveries::insert(tx, place, at).await?;
-                        }
+                        recipients.extend(place.and_then(|place| keys.get(place)));
                     }
+                    deliveries::insert_all(tx, access.room_key, advanced.sequence, &recipients, at).await?;
                     count_sent(tx, &access, Some(advanced.sequence), at).await?;
                     describe_by(tx, &access, &content, at).await?;
                     tx.emit(Event::MessageCreated {
@@ -245,7 +234,11 @@ impl Services {
                     Ok(Posted { id, mentions })
                 })
             })
-            .await
+            .await;
+        if posted.is_ok() && caller.kind == IdentityKind::Agent {
+            self.observed.posted(caller.identity, room);
+        }
+        posted
     }
 
     /// Posts an event: a record of what an agent does, heard by people only.
@@ -255,7 +248,9 @@ impl Services {
     pub async fn post_event(&self, post: PostEvent) -> Result<MessageId, PostError> {
         check_event_content(&post.content)?;
         let (id, now, with_tasks) = (self.ids.message(), self.clock.now(), self.limits.tasks);
-        self.store
+        let (caller, room) = (post.caller, post.room);
+        let posted: Result<MessageId, PostError> = self
+            .store
             .write("post_event", move |tx| {
                 Box::pin(async move {
                     let advanced = rooms::advance(tx, post.room).await?.ok_or(PostError::RoomNotFound)?;
@@ -308,7 +303,11 @@ impl Services {
                     Ok(id)
                 })
             })
-            .await
+            .await;
+        if posted.is_ok() && caller.kind == IdentityKind::Agent {
+            self.observed.posted(caller.identity, room);
+        }
+        posted
     }
 }
 

@@ -1,12 +1,12 @@
 //! The handle to everything live: connections, subscriptions, presence, activity. The store announces commits to it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bandstand_domain::clock::Clock;
 use bandstand_domain::identity::Profile;
-use bandstand_store::{Commit, CommitSink};
+use bandstand_store::{Commit, CommitSink, Store};
 use bandstand_wire::ids::{IdentityId, IdentityKind, KeyId, RoomId};
 use bandstand_wire::phoenix::{Ref, Topic, close_code};
 use bandstand_wire::push::{Supersede, WorkingAgent, event};
@@ -29,6 +29,7 @@ use super::throttle::Throttle;
 use crate::auth::Authenticated;
 use crate::service::sightings::Sightings;
 use crate::settings::Limits;
+use crate::signs::Observed;
 
 /// Why a connection is closed when the server stops.
 const RESTART: Closing = Closing { code: close_code::RESTART, reason: "service restart" };
@@ -48,6 +49,9 @@ pub struct Hub {
 pub(crate) struct Shared {
     pub(crate) limits: Arc<Limits>,
     pub(crate) clock: Arc<dyn Clock>,
+    observed: Observed,
+    /// Where missing rows are read from, once the store is open.
+    pub(crate) store: OnceLock<Store>,
     pub(crate) rooms: Rooms,
     pub(crate) directory: Mutex<Directory>,
     throttle: Mutex<Throttle>,
@@ -89,6 +93,10 @@ impl CommitSink for Hub {
         // The task is gone only with the runtime, and then nobody is connected.
         let _ = self.notices.send(Notice::Commits(commits));
     }
+
+    fn uncertain(&self, commits: Vec<Commit>) {
+        let _ = self.notices.send(Notice::Uncertain(commits));
+    }
 }
 
 impl Hub {
@@ -98,6 +106,8 @@ impl Hub {
             limits,
             sightings: Sightings::new(Arc::clone(&clock)),
             clock,
+            observed: Observed::default(),
+            store: OnceLock::new(),
             rooms: Rooms::new(),
             directory: Mutex::default(),
             throttle: Mutex::default(),
@@ -108,7 +118,7 @@ impl Hub {
             connections: TaskTracker::new(),
         });
         let (notices, taken) = mpsc::unbounded_channel();
-        tokio::spawn(fanout::run(Arc::clone(&shared), taken));
+        tokio::spawn(fanout::run(Arc::clone(&shared), taken, notices.downgrade()));
         Self { shared, notices }
     }
 
@@ -120,6 +130,18 @@ impl Hub {
     /// Whether rooms have a task board.
     pub(crate) fn has_tasks(&self) -> bool {
         self.shared.limits.tasks
+    }
+
+    /// Rows of rooms whose commits do not arrive are read from this store from now on.
+    pub fn reads_from(&self, store: Store) {
+        if self.shared.store.set(store).is_err() {
+            tracing::error!("the hub reads from a store already");
+        }
+    }
+
+    /// Signs of life that agents give.
+    pub fn observed(&self) -> &Observed {
+        &self.shared.observed
     }
 
     /// Whether somebody has a live connection.
@@ -152,6 +174,7 @@ impl Hub {
     /// An agent says that it works in a room, or no longer does. A report that is not repeated expires.
     pub fn report_activity(&self, room: RoomId, agent: &Profile, working: bool, detail: Option<ActivityDetail>) {
         self.shared.sightings.active(room, agent.id, working);
+        self.shared.observed.reported(agent.id, room);
         let report = |state: &mut super::rooms::Room| {
             let changed = if working {
                 let expires = Instant::now() + self.shared.limits.activity_ttl;
@@ -266,6 +289,7 @@ impl Hub {
         let last = directory.remove(socket);
         if last && socket.caller.kind == IdentityKind::Agent {
             self.shared.sightings.gone(socket.caller.identity);
+            self.shared.observed.left(socket.caller.identity);
         }
         self.shared.people.store(directory.people(), Ordering::Relaxed);
         last

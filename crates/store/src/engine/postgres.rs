@@ -16,7 +16,7 @@ use futures_util::future::try_join_all;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
-use tokio_postgres::{Client, Config, NoTls, Statement};
+use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage, Statement};
 use uuid::Uuid;
 
 use super::owner::Owner;
@@ -29,12 +29,16 @@ use crate::store::{BoxFuture, Connection, Reader, StoreOptions, Writer};
 use crate::value::{Param, Row, Value};
 
 /// Isolation is said aloud: a server's defaults may be others.
-const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_current_xact_id()";
 pub(crate) const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// How long an operation waits for a free connection, and for a new one to be made.
 const WAIT: Duration = Duration::from_secs(10);
 const CONNECT: Duration = Duration::from_secs(5);
+
+/// How long it is asked what became of a transaction whose COMMIT was not answered, and how often.
+const ASK_OUTCOME: Duration = Duration::from_secs(5);
+const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 /// A statement or an idle transaction that takes longer is ended by the server, so that nothing holds a room for ever.
 const SESSION: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
@@ -181,7 +185,7 @@ impl Shared {
         F: for<'t> FnOnce(&'t mut Writer) -> BoxFuture<'t, Result<T, E>>,
         E: From<StoreError>,
     {
-        let connection = self.begin(name, BEGIN_WRITE, Some(owned)).await?;
+        let (connection, transaction) = self.begin(name, BEGIN_WRITE, Some(owned)).await?;
         let mut writer = Writer::new(Connection::Postgres(connection));
         let began = Instant::now();
         let returned = AssertUnwindSafe(async { work(&mut writer).await })
@@ -202,7 +206,11 @@ impl Shared {
             commit(connection).await
         } else {
             end(connection, "ROLLBACK").await;
-            Err(not_owned())
+            Err(Uncommitted::Not(not_owned()))
+        };
+        let committed = match committed {
+            Err(Uncommitted::Unknown(why)) => self.outcome(name, transaction, why).await,
+            known => known,
         };
         match committed {
             Ok(()) => {
@@ -212,10 +220,59 @@ impl Shared {
                 publish(&*self.sink, commits);
                 result
             }
-            Err(error) => {
+            Err(Uncommitted::Not(error)) => {
                 count(name, Outcome::Unavailable);
                 tracing::error!(operation.name = name, %error, "a store operation was not committed");
                 Err(E::from(error))
+            }
+            Err(Uncommitted::Unknown(why)) => {
+                count(name, Outcome::Unavailable);
+                tracing::error!(operation.name = name, error = %why, "whether a store operation was committed is unknown");
+                self.sink.uncertain(commits);
+                Err(E::from(StoreError::Unavailable(format!(
+                    "the connection was lost during COMMIT, so whether it happened is unknown: {why}"
+                ))))
+            }
+        }
+    }
+
+    /// Asks, over another connection, what became of a transaction whose COMMIT was not answered.
+    async fn outcome(&self, name: &'static str, transaction: Option<u64>, why: String) -> Result<(), Uncommitted> {
+        let Some(transaction) = transaction else { return Err(Uncommitted::Unknown(why)) };
+        let asked = tokio::time::timeout(ASK_OUTCOME, async {
+            loop {
+                if let Some(committed) = self.ask_outcome(transaction).await {
+                    return committed;
+                }
+                tokio::time::sleep(ASK_AGAIN).await;
+            }
+        });
+        match asked.await {
+            Ok(true) => {
+                tracing::warn!(operation.name = name, error = %why, "the answer to a COMMIT was lost; it did happen");
+                Ok(())
+            }
+            Ok(false) => Err(Uncommitted::Not(StoreError::Unavailable(format!(
+                "the connection was lost during COMMIT, which did not happen: {why}"
+            )))),
+            Err(_) => Err(Uncommitted::Unknown(why)),
+        }
+    }
+
+    /// Whether a transaction was committed; `None` when that is not known now.
+    async fn ask_outcome(&self, transaction: u64) -> Option<bool> {
+        let connection = self.pool.get().await.ok()?;
+        let sql = format!("SELECT pg_xact_status('{transaction}'::xid8)");
+        match connection.simple_query(&sql).await {
+            Ok(answer) => match first_value(&answer)? {
+                "committed" => Some(true),
+                "aborted" => Some(false),
+                // "in progress": its server process has not yet noticed that we are gone.
+                _ => None,
+            },
+            Err(_) => {
+                discard(connection);
+                None
             }
         }
     }
@@ -225,7 +282,7 @@ impl Shared {
         F: for<'t> FnOnce(&'t mut Reader) -> BoxFuture<'t, Result<T, E>>,
         E: From<StoreError>,
     {
-        let connection = self.begin(name, BEGIN_READ, None).await?;
+        let (connection, _) = self.begin(name, BEGIN_READ, None).await?;
         let mut reader = Reader::new(Connection::Postgres(connection));
         let began = Instant::now();
         let returned = AssertUnwindSafe(async { work(&mut reader).await })
@@ -241,20 +298,20 @@ impl Shared {
         result
     }
 
-    /// A connection with an open transaction.
+    /// A connection with an open transaction, and the transaction's number if it will write.
     async fn begin(
         &self,
         name: &'static str,
         begin: &'static str,
         owned: Option<&AtomicBool>,
-    ) -> Result<Object, StoreError> {
+    ) -> Result<(Object, Option<u64>), StoreError> {
         let begun = async {
             if owned.is_some_and(|owned| !owned.load(Ordering::SeqCst)) {
                 return Err(not_owned());
             }
             let connection = self.pool.get().await.map_err(no_connection)?;
-            match connection.batch_execute(begin).await {
-                Ok(()) => Ok(connection),
+            match connection.simple_query(begin).await {
+                Ok(answer) => Ok((connection, first_value(&answer).and_then(|number| number.parse().ok()))),
                 Err(error) => {
                     discard(connection);
                     Err(convert(&error))
@@ -278,16 +335,34 @@ fn no_connection(error: PoolError) -> StoreError {
     }
 }
 
-async fn commit(connection: Object) -> Result<(), StoreError> {
+/// Why a transaction is not known to be committed.
+enum Uncommitted {
+    /// It is not.
+    Not(StoreError),
+    /// The connection was lost before the answer came; why.
+    Unknown(String),
+}
+
+async fn commit(connection: Object) -> Result<(), Uncommitted> {
     let Err(error) = connection.batch_execute("COMMIT").await else { return Ok(()) };
     discard(connection);
     Err(match error.code() {
         // The server says what it did: nothing.
-        Some(_) if !error.is_closed() => convert(&error),
-        _ => StoreError::Unavailable(format!(
-            "the connection was lost during COMMIT, so whether it happened is unknown: {}",
-            describe(&error)
-        )),
+        Some(code) if !error.is_closed() && !ended_by_server(code) => Uncommitted::Not(convert(&error)),
+        _ => Uncommitted::Unknown(describe(&error)),
+    })
+}
+
+/// Whether the server ends the connection with this error, which may come after it has committed.
+fn ended_by_server(code: &SqlState) -> bool {
+    [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN].contains(code)
+}
+
+/// The first value of the first row of an answer.
+fn first_value(answer: &[SimpleQueryMessage]) -> Option<&str> {
+    answer.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
     })
 }
 

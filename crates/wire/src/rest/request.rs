@@ -134,6 +134,14 @@ pub struct Finished {
     pub reason: Option<String>,
 }
 
+/// For whom a dead letter is to be delivered again.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(deny_unknown_fields, rename = "RedeliverRequest")]
+pub struct Redeliver {
+    /// The agent.
+    pub agent_id: Uuid,
+}
+
 /// Why a message could not be handled.
 #[derive(Clone, Debug, JsonSchema)]
 #[schemars(deny_unknown_fields)]

@@ -4,6 +4,7 @@ use bandstand_wire::page::{CursorMetadata, DualMetadata, OffsetMetadata};
 use bandstand_wire::rest::bulk_deletion::BulkDeletionJob;
 use bandstand_wire::rest::contact::{Contact, ContactRemoved, ContactRequest, ContactRequestAction, ResolvedEntity};
 use bandstand_wire::rest::control::{Execution, Interrupted, RoomAgentsState};
+use bandstand_wire::rest::dead_letter::{DeadLetter, Redelivered};
 use bandstand_wire::rest::identity::{AgentRegistration, DeletedAgent, MyAgent, MyAgentsMetadata, Peer, UserDetails};
 use bandstand_wire::rest::memory::UserMemory;
 use bandstand_wire::rest::message::{Attachment, ChatMessage, MessageSent};
@@ -13,7 +14,7 @@ use bandstand_wire::rest::words::Words;
 use bandstand_wire::rest::{Data, Page, PageWithMeta, request, words};
 
 use crate::http::human::{
-    agents, bulk_deletions, contacts, control, memories, messages, participants, peers, profile, rooms,
+    agents, bulk_deletions, contacts, control, dead_letters, memories, messages, participants, peers, profile, rooms,
 };
 use crate::http::operation::{Access, Noun, Operation, delete, get, group, patch, post, put};
 use crate::http::operations::shared;
@@ -155,6 +156,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 .errors(&[404]),
             ],
         ),
+        group("human:dead letters", Access::User, dead_letter_operations()),
         group("human:memories", Access::User, memory_operations()),
     ]
     .into_iter()
@@ -323,6 +325,23 @@ fn message_operations() -> Vec<Operation> {
             "listMyMessageDeliveries",
             deliveries::of_user,
         )),
+    ]
+}
+
+fn dead_letter_operations() -> Vec<Operation> {
+    vec![
+        get("/api/v1/me/dead-letters", "listMyDeadLetters", dead_letters::list)
+            .summary("Which messages were given up?")
+            .description("Those of the rooms that the caller is in and of its own agents, the newest rooms first.")
+            .with([uuid("agent_id", "Only those for this agent."), uuid("chat_id", "Only those of this room.")])
+            .with(cursor(20))
+            .replies::<Page<DeadLetter, CursorMetadata>>(200),
+        post("/api/v1/me/chats/{chat_id}/messages/{id}/redeliver", "redeliverMyChatMessage", dead_letters::redeliver)
+            .summary("Have a dead letter delivered again.")
+            .description("An owner or admin of the room may, and whoever owns the agent.")
+            .takes::<request::Redeliver>()
+            .replies::<Data<Redelivered>>(200)
+            .errors(&[404]),
     ]
 }
 
