@@ -1,8 +1,15 @@
 //! What can be typed.
 
+mod people;
+
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+
+pub(crate) use self::people::{
+    Account, ChatArguments, CompletionsArguments, DemoArguments, LoginArguments, LogoutArguments, PeopleCommand,
+    ProfilesArguments, RoomCommand, SendArguments, TailArguments, WhyArguments,
+};
 
 use crate::settings::duration;
 use crate::settings::flags::{AllFlags, PlaceFlags};
@@ -14,7 +21,10 @@ use crate::settings::flags::{AllFlags, PlaceFlags};
     version,
     propagate_version = true,
     max_term_width = 100,
-    after_help = "Start with `bandstand up`, then `bandstand agent add NAME`."
+    after_help = "Look at it first: `bandstand demo`. Then start with `bandstand up` and `bandstand agent add NAME`.\n\n\
+                  Exit codes, of every command: 0 it was done; 1 it was refused, or did not work; 2 it was called in a \
+                  wrong way, or a setting is wrong. With --json, a failure is a JSON object as well: \
+                  {\"error\": {\"message\": …}}."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -71,6 +81,8 @@ pub(crate) enum Command {
                             variables are those of band-mcp. A server also serves MCP itself, at /mcp. \
                             Exit code 2 when a key for a scope is missing.")]
     Mcp(McpArguments),
+    #[command(flatten)]
+    People(PeopleCommand),
     /// Show settings
     Config {
         #[command(subcommand)]
@@ -86,6 +98,7 @@ impl Command {
     pub(crate) fn wants_json(&self) -> bool {
         let place = match self {
             Self::Up(_) | Self::Mcp(_) | Self::Config { .. } => return false,
+            Self::People(command) => return command.wants_json(),
             Self::Doctor(arguments) => return arguments.json,
             Self::Backup(arguments) => return arguments.json,
             Self::Restore(arguments) => return arguments.json,

@@ -1,11 +1,14 @@
 //! `bandstand`: the server and its administration on the command line.
 
 mod admin;
+mod chat;
 mod cli;
 mod commands;
+mod demo;
 mod doctor;
 mod logging;
 mod output;
+mod people;
 mod remote;
 mod settings;
 mod sys;
@@ -40,6 +43,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Backup(arguments) => commands::backup::back_up(&arguments),
         Command::Restore(arguments) => commands::backup::restore_backup(&arguments),
         Command::Mcp(arguments) => commands::mcp::run(&arguments),
+        Command::People(command) => commands::people(command),
         Command::Config { command: ConfigCommand::Print(arguments) } => commands::config::print(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
     }

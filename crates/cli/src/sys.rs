@@ -23,6 +23,38 @@ pub(crate) fn raise_open_files() -> io::Result<u64> {
     Ok(limit.rlim_cur)
 }
 
+/// A moment by this machine's clock and time zone.
+pub(crate) struct LocalTime {
+    pub(crate) year: i32,
+    pub(crate) month: i32,
+    pub(crate) day: i32,
+    pub(crate) hour: i32,
+    pub(crate) minute: i32,
+    pub(crate) second: i32,
+}
+
+/// Seconds since 1970 in this machine's time zone; none when they are beyond what it knows.
+#[expect(unsafe_code, reason = "the standard library knows no time zones")]
+pub(crate) fn local_time(seconds: i64) -> Option<LocalTime> {
+    let seconds = libc::time_t::from(seconds);
+    let mut parts = MaybeUninit::<libc::tm>::uninit();
+    // SAFETY: both pointers are to whole values that outlive the call, which fills the second when it answers it.
+    let parts = unsafe {
+        if libc::localtime_r(&raw const seconds, parts.as_mut_ptr()).is_null() {
+            return None;
+        }
+        parts.assume_init()
+    };
+    Some(LocalTime {
+        year: parts.tm_year + 1900,
+        month: parts.tm_mon + 1,
+        day: parts.tm_mday,
+        hour: parts.tm_hour,
+        minute: parts.tm_min,
+        second: parts.tm_sec,
+    })
+}
+
 /// Bytes that are free for this user where a folder is.
 #[expect(unsafe_code, reason = "the standard library cannot ask for free space")]
 pub(crate) fn free_bytes(folder: &Path) -> io::Result<u64> {

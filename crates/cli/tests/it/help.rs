@@ -20,6 +20,10 @@ fn help_texts() {
         ("help_agent_add", &["agent", "add", "--help"]),
         ("help_key", &["key", "--help"]),
         ("help_doctor", &["doctor", "-h"]),
+        ("help_room", &["room", "--help"]),
+        ("help_send", &["send", "--help"]),
+        ("help_tail", &["tail", "--help"]),
+        ("help_why", &["why", "--help"]),
     ] {
         insta::assert_snapshot!(name, help(arguments));
     }

@@ -3,12 +3,15 @@
 
 mod administration;
 mod backup;
+mod chat;
 mod configuration;
 mod crash;
+mod demo;
 mod doctor;
 mod draining;
 mod help;
 mod metrics;
+mod people;
 mod program;
 mod starting;
 mod tls;

@@ -201,8 +201,44 @@ impl Drop for Server {
     }
 }
 
+/// A program that runs beside the test. It is killed when dropped.
+pub(crate) struct Background {
+    child: Child,
+    pub(crate) out: Lines,
+    pub(crate) err: Lines,
+}
+
+impl Background {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let out = Lines::of(child.stdout.take().unwrap());
+        let err = Lines::of(child.stderr.take().unwrap());
+        Self { child, out, err }
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits for its end; answers everything that it said on standard output.
+    pub(crate) fn ended(&mut self) -> (ExitStatus, String) {
+        let deadline = Instant::now() + PATIENCE;
+        self.out.rest(deadline);
+        self.err.rest(deadline);
+        (self.child.wait().unwrap(), std::mem::take(&mut self.out.seen))
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// Lines as they come, kept together.
-struct Lines {
+pub(crate) struct Lines {
     lines: Receiver<String>,
     seen: String,
 }
@@ -220,7 +256,7 @@ impl Lines {
         Self { lines, seen: String::new() }
     }
 
-    fn wait_for(&mut self, part: &str) -> String {
+    pub(crate) fn wait_for(&mut self, part: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let line = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now()));
