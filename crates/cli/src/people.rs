@@ -10,3 +10,4 @@ pub(crate) mod places;
 pub(crate) mod profiles;
 pub(crate) mod socket;
 pub(crate) mod text;
+pub(crate) mod tls;

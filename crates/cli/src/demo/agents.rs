@@ -1,6 +1,7 @@
 //! The programs of the three agents, as anybody would write them with the SDK. A few lines stand in for a model.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
@@ -74,6 +75,7 @@ async fn live(part: Part) -> anyhow::Result<()> {
     let mut options = ClientOptions::new(&url, key);
     // The server is on this machine.
     options.proxies = false;
+    options.tls = Some(Arc::new(crate::people::tls::for_address(&url)?));
     let client: Client = options.build()?;
     let agent = match part {
         Part::Planner => Agent::new(client, Planner { pace }),

@@ -46,9 +46,8 @@ pub(crate) struct RowPage {
 impl Client {
     /// Makes it; nothing is sent yet.
     pub(crate) fn new(credentials: Credentials) -> anyhow::Result<Self> {
-        // Fails only when one is installed already, which then serves.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
+            .tls_backend_preconfigured(super::tls::for_address(&credentials.url)?)
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(TIMEOUT)

@@ -19,6 +19,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use super::account::Credentials;
+use super::tls;
 
 /// Connecting, joining included, takes no longer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -173,7 +174,7 @@ async fn dial(credentials: &Credentials) -> Result<WebSocketStream<Box<dyn Bytes
     let _ = stream.set_nodelay(true);
     let stream: Box<dyn Bytes> = if secure {
         let name = ServerName::try_from(bare.to_owned()).map_err(|_| wrong("the host is no name for TLS"))?;
-        let connector = TlsConnector::from(Arc::new(trusting_the_machine().map_err(NoSocket::Final)?));
+        let connector = TlsConnector::from(Arc::new(tls::for_address(&credentials.url).map_err(NoSocket::Final)?));
         Box::new(connector.connect(name, stream).await.map_err(|error| later(&error.to_string()))?)
     } else {
         Box::new(stream)
@@ -191,16 +192,4 @@ async fn dial(credentials: &Credentials) -> Result<WebSocketStream<Box<dyn Bytes
         },
         Err(error) => Err(later(&error.to_string())),
     }
-}
-
-/// TLS by the machine's own trust store.
-fn trusting_the_machine() -> anyhow::Result<rustls::ClientConfig> {
-    use rustls_platform_verifier::BuilderVerifierExt;
-
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_platform_verifier())
-        .context("TLS cannot be set up")?;
-    Ok(config.with_no_client_auth())
 }
