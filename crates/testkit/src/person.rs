@@ -130,6 +130,17 @@ impl Person {
         self.must(Method::POST, &format!("/chats/{}/agents/play", room.id), None).await;
     }
 
+    /// Interrupts the turn that one's own agent is in, in this room.
+    pub async fn interrupts(&self, room: &Room, agent: &AgentSeat) {
+        let path = format!("/agents/{}/executions", agent.id);
+        let reply = self.must(Method::GET, &path, None).await;
+        let place = room.id.to_string();
+        let of_room = |row: &&Value| row["chat_room_id"] == place.as_str();
+        let rows = reply["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let execution = rows.iter().find(of_room).unwrap_or_else(|| panic!("the agent is in the room: {reply}"));
+        self.must(Method::POST, &format!("{path}/{}/interrupt", text(&execution["id"])), None).await;
+    }
+
     /// The server's address.
     pub(crate) fn url(&self) -> &str {
         &self.url
@@ -143,6 +154,17 @@ impl AgentSeat {
     /// When the server cannot be reached, or answers something that is not JSON.
     pub async fn request(&self, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
         send(&self.http, &self.key, method, &format!("{}/api/v1/agent{path}", self.url), body).await
+    }
+
+    /// The oldest message that is served to it in a room, if there is one. It stays to be done: a mark is a
+    /// [`Self::request`].
+    pub async fn next(&self, room: &Room) -> Option<Value> {
+        let (status, reply) = self.request(Method::GET, &format!("/chats/{}/messages/next", room.id), None).await;
+        match status {
+            200 => Some(reply["data"].clone()),
+            204 => None,
+            other => panic!("the next message is served, not {other}: {reply}"),
+        }
     }
 
     /// Posts into a room, mentioning somebody.

@@ -271,7 +271,8 @@ impl RoomWorker {
                     let marked = match sent.as_ref().map_err(ClientError::mark_fate) {
                         Ok(_) => Marked::Accepted,
                         Err(MarkFate::Stopped) => Marked::Stopped,
-                        Err(MarkFate::NotFound | MarkFate::Rejected) => Marked::Refused,
+                        Err(MarkFate::Rejected) => Marked::Ended,
+                        Err(MarkFate::NotFound) => Marked::Refused,
                         Err(MarkFate::Unconfirmed) => Marked::Unconfirmed,
                     };
                     if let Err(why) = sent {

@@ -99,7 +99,9 @@ pub(super) enum TurnEnd {
 pub(super) enum Marked {
     /// It is written.
     Accepted,
-    /// The platform will never take it: there is no such message or attempt.
+    /// The attempt has ended already: this mark was written before and the answer lost, or another process marked it.
+    Ended,
+    /// The platform will never take it: there is no such message for us.
     Refused,
     /// The agent is stopped here; nothing was written.
     Stopped,
@@ -384,7 +386,8 @@ impl<M: Identified + Clone> RoomState<M> {
     fn marked(&mut self, marked: Marked) -> Vec<Effect<M>> {
         let Phase::Marking(id) = std::mem::replace(&mut self.phase, Phase::Ready) else { return Vec::new() };
         match marked {
-            Marked::Accepted => {
+            // What has ended with a failure may be served again, and runs again as often as it may.
+            Marked::Accepted | Marked::Ended => {
                 self.failures = 0;
                 self.ledger.settle(id);
             }

@@ -167,10 +167,15 @@ impl World {
             Effect::Mark(..) if stopped => Input::Marked(Marked::Stopped),
             Effect::Mark(message, mark) => {
                 let number = message.0.as_u128() as u64;
+                let ended = self.messages.get(&number) == Some(&Stored::Processed);
                 if mark == Mark::Processed {
                     self.messages.insert(number, Stored::Processed);
                 }
-                if lost { Input::Marked(Marked::Unconfirmed) } else { Input::Marked(Marked::Accepted) }
+                Input::Marked(match (lost, ended) {
+                    (true, _) => Marked::Unconfirmed,
+                    (false, true) => Marked::Ended,
+                    (false, false) => Marked::Accepted,
+                })
             }
             effect @ (Effect::Wait { .. } | Effect::Idle { .. }) => {
                 self.doing.push_front(effect);
@@ -404,4 +409,23 @@ fn the_runtimes_own_turns_run_between_the_others_and_not_while_stopped() {
     assert_eq!(world.own_ran, 0);
     world.settle();
     assert_eq!(world.own_ran, 2);
+}
+
+#[test]
+fn an_attempt_that_ended_unheard_counts_as_one_and_the_next_one_runs() {
+    let mut world = World::new(2);
+    let mut posted = 0;
+    world.go(Move::Post { pushes: 1 }, &mut posted);
+    while !world.state.is_running() {
+        world.answer(false);
+    }
+    world.doing.clear();
+    world.feed(Input::TurnEnded(TurnEnd::Failed("no".to_owned())));
+    // The mark is written, and its answer lost.
+    world.answer(true);
+    world.elapse();
+    assert!(matches!(world.doing.pop_front(), Some(Effect::Mark(..))), "it is sent again");
+    world.feed(Input::Marked(Marked::Ended));
+    world.settle();
+    assert_eq!((world.unprocessed(), world.began), (vec![], vec![1, 1]));
 }
