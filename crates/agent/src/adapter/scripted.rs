@@ -6,24 +6,35 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::{Adapter, TurnError, TurnInput};
 use crate::failure::AgentFailure;
 use crate::tools::Capabilities;
 
-/// One thing that a scripted turn does.
-#[derive(Clone, Debug, PartialEq)]
+/// One thing that a scripted turn does. In JSON it is `{"reply": "Hello"}`, `{"call": {"tool": "…", "arguments": {}}}`,
+/// `"decline"` and so on; a wait is in seconds.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Step {
     /// Answers the sender with this text.
     Reply(String),
     /// Posts a thought.
     Think(String),
+    /// Posts an event of any kind.
+    Event {
+        /// `thought`, `tool_call`, `tool_result`, …
+        message_type: String,
+        /// Its content.
+        content: String,
+    },
     /// Calls a tool, as a model would. Its result is not looked at.
     Call {
         /// The tool.
         tool: String,
         /// What it is given.
+        #[serde(default)]
         arguments: Value,
     },
     /// Declines, as `band_no_reply` does.
@@ -31,13 +42,17 @@ pub enum Step {
     /// Ends the turn as the adapter's own.
     Settle,
     /// Waits.
-    Wait(Duration),
+    Wait(#[serde(deserialize_with = "seconds")] Duration),
     /// Reports a failure to the room, and goes on.
     Report(String),
     /// Fails.
     Fail(String),
     /// Does not accept the message.
     Refuse(String),
+}
+
+fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    Duration::try_from_secs_f64(f64::deserialize(deserializer)?).map_err(serde::de::Error::custom)
 }
 
 impl Step {
@@ -99,6 +114,9 @@ impl Adapter for Scripted {
                 }
                 Step::Think(text) => {
                     tools.send_event(crate::client::EventDraft::thought(text)).await?;
+                }
+                Step::Event { message_type, content } => {
+                    tools.send_event(crate::client::EventDraft::new(message_type, content)).await?;
                 }
                 Step::Call { tool, arguments } => {
                     tools.execute_tool_call_structured(&tool, arguments).await?;
