@@ -65,7 +65,10 @@ run_suite() {
     case $1 in
     rest46) pytest rest46 rest --ignore rest/newest ;;
     rest51) pytest rest51 rest ;;
-    sdk) pytest sdk sdk ;;
+    sdk)
+        # Both SDKs play the same scripts; the Rust one is a program of its own.
+        cargo build --quiet --locked -p bandstand-agent --example scripted && pytest sdk sdk
+        ;;
     mcp) pytest mcp mcp_stdio tokens ;;
     ledger) pytest mcp ledger ;;
     socket031) pytest rest46 sockets/client ;;
