@@ -54,6 +54,7 @@ impl Identified for ChatMessage {
 type Operation = Pin<Box<dyn Future<Output = Done> + Send>>;
 
 /// What came of an operation.
+#[expect(clippy::large_enum_variant, reason = "one value at a time in each room, taken apart at once")]
 enum Done {
     Input(Input<ChatMessage>),
     /// A claim, with the place to run the turn in.

@@ -463,11 +463,12 @@ impl<M: Identified + Clone> RoomState<M> {
 
     /// What to do when nothing is under way.
     fn next(&mut self) -> Vec<Effect<M>> {
-        if !matches!(self.phase, Phase::Ready) && !(self.closing && matches!(self.phase, Phase::Waiting)) {
+        let idle = matches!(self.phase, Phase::Ready) || (self.closing && matches!(self.phase, Phase::Waiting));
+        if !idle {
             return Vec::new();
         }
         // A mark that is owed is sent before the room closes, but not for ever: what fails then is served again.
-        let marks = !self.cut && !(self.closing && self.failures > 0);
+        let marks = !self.cut && (!self.closing || self.failures == 0);
         if marks
             && !self.stopped
             && let Some((id, mark)) = self.ledger.owed()
