@@ -1,6 +1,7 @@
 //! The one trait that an agent's own logic implements.
 
 mod echo;
+mod llm;
 mod scripted;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use crate::client::socket::Mode;
 use crate::tools::{AgentTools, Capabilities};
 
 pub use echo::Echo;
+pub use llm::{Emit, Llm, LlmSettings};
 pub use scripted::{Scripted, Step};
 
 /// Who sent a message.

@@ -4,7 +4,7 @@
 //! - [`tools`]: what an agent can do in a room, for a model and for a program.
 //! - [`turn`]: the rule by which a turn is judged.
 //! - [`approval`]: tools that a person must allow.
-//! - [`adapter`]: the one trait that an agent's own logic implements.
+//! - [`adapter`]: the one trait that an agent's own logic implements; with [`adapter::Llm`], a model is that logic.
 //!
 //! It works against Bandstand's server and the hosted platform alike: only the address differs.
 
@@ -18,5 +18,6 @@ pub mod time;
 pub mod tools;
 pub mod turn;
 
+pub use bandstand_llm as llm;
 pub use bandstand_llm::registry;
 pub use bandstand_wire as wire;

@@ -76,6 +76,11 @@ pub(crate) enum Command {
     /// Make an installation from a backup, in an empty data folder or database
     #[command(after_help = "All of the backup is checked before anything is written. Broken off, it leaves nothing.")]
     Restore(RestoreArguments),
+    /// Run an agent whose turns are a model's: no code, a file of a few lines
+    #[command(after_help = "The agent's key is read from BANDSTAND_AGENT_KEY, the model's from OPENAI_API_KEY or \
+                            ANTHROPIC_API_KEY, or from where the file says (key_env). The file is described in \
+                            docs/models.md. SIGTERM and SIGINT let running turns end.")]
+    Run(RunArguments),
     /// Serve the tools of an agent or a person to an MCP client: an editor, a coding agent
     #[command(after_help = "Speaks MCP on standard input and output; log lines are on standard error. The flags and \
                             variables are those of band-mcp. A server also serves MCP itself, at /mcp. \
@@ -97,7 +102,7 @@ impl Command {
     /// Whether the answer, and so a failure as well, is to be JSON.
     pub(crate) fn wants_json(&self) -> bool {
         let place = match self {
-            Self::Up(_) | Self::Mcp(_) | Self::Config { .. } => return false,
+            Self::Up(_) | Self::Mcp(_) | Self::Run(_) | Self::Config { .. } => return false,
             Self::People(command) => return command.wants_json(),
             Self::Doctor(arguments) => return arguments.json,
             Self::Backup(arguments) => return arguments.json,
@@ -146,6 +151,40 @@ impl Command {
         };
         place.json
     }
+}
+
+/// An agent with a model. What the file says, a flag overrides.
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// The agent's file (TOML); without one, everything comes from flags
+    pub(crate) file: Option<std::path::PathBuf>,
+    /// The server's address [default: http://127.0.0.1:4000]
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// The model's name, as its server knows it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// The model's API: openai.chat, openai.responses or anthropic [default: openai.chat]
+    #[arg(long, value_name = "API")]
+    pub(crate) api: Option<String>,
+    /// Where the model is served [default: the API's own provider]
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// What the model's server refuses and bends: vllm, ollama, openrouter and others
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// What the agent is told to be and do
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) instructions: Option<String>,
+    /// Tools beyond the chat tools: contacts, memory, files or tasks; may be repeated
+    #[arg(long, value_name = "GROUP")]
+    pub(crate) capability: Vec<String>,
+    /// Which log lines are written
+    #[arg(long, value_name = "FILTER", default_value = "info")]
+    pub(crate) log_level: String,
+    /// Read the file and check it, and start nothing
+    #[arg(long)]
+    pub(crate) check: bool,
 }
 
 /// Which installation, and how to answer.

@@ -9,6 +9,7 @@ pub(crate) mod login;
 pub(crate) mod mcp;
 pub(crate) mod organization;
 pub(crate) mod room;
+pub(crate) mod run;
 pub(crate) mod send;
 pub(crate) mod shell;
 pub(crate) mod tail;

@@ -21,3 +21,10 @@ pub(crate) fn init(settings: &Settings) -> anyhow::Result<()> {
     };
     started.map_err(|error| anyhow!("cannot start logging: {error}"))
 }
+
+/// Starts logging as lines of text with this filter.
+pub(crate) fn init_plain(filter: &str) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(filter)?;
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    lines.with_ansi(io::stderr().is_terminal()).try_init().map_err(|error| anyhow!("cannot start logging: {error}"))
+}

@@ -29,6 +29,12 @@ pub trait Tools {
 
     /// Whether a successful call of the tool ends the loop.
     fn is_terminal(&self, name: &ToolName) -> bool;
+
+    /// Whether a successful call of the tool ends the loop once all calls of its turn have succeeded. They all run.
+    fn concludes(&self, name: &ToolName) -> bool {
+        let _ = name;
+        false
+    }
 }
 
 /// What is done with calls of a turn that hit the token limit. They are never run.
@@ -435,7 +441,7 @@ impl ToolLoop {
             return commands;
         }
         let Some(batch) = self.batch.take() else { return commands };
-        let ends = batch.ends.clone();
+        let ends = batch.ends.clone().or_else(|| concluded(&batch, tools));
         self.record(batch, INTERRUPTED);
         self.go_on(ends)
     }
@@ -495,6 +501,15 @@ impl ToolLoop {
             }
         }
     }
+}
+
+/// The end by a tool that concludes, unless some call of the batch failed.
+fn concluded(batch: &Batch, tools: &dyn Tools) -> Option<Outcome> {
+    if batch.results.values().any(|output| output.is_error) {
+        return None;
+    }
+    let call = batch.order.iter().find(|call| tools.concludes(&call.name))?;
+    Some(Outcome::TerminalTool { id: call.id.clone(), name: call.name.clone() })
 }
 
 fn result_of(call: &ToolCall, output: ToolOutput) -> Part {

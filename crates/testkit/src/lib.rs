@@ -125,6 +125,7 @@
 
 mod clock;
 mod faults;
+pub mod model;
 mod person;
 mod proxy;
 mod relay;

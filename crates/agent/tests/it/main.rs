@@ -7,6 +7,7 @@ mod support;
 mod approvals;
 mod client;
 mod declines;
+mod llm;
 mod retries;
 mod runtime;
 mod schemas;

@@ -4,4 +4,4 @@ mod beside;
 mod faults;
 mod lives;
 mod many_rooms;
-mod support;
+pub(crate) mod support;

@@ -36,7 +36,7 @@ fn printed_defaults() {
 
 #[test]
 fn every_command_has_a_line_of_help() {
-    for command in ["up", "user", "organization", "agent", "key", "mcp", "config", "doctor"] {
+    for command in ["up", "user", "organization", "agent", "key", "mcp", "run", "config", "doctor"] {
         assert!(help(&["--help"]).lines().any(|line| line.trim_start().starts_with(command)), "{command}");
     }
 }

@@ -13,5 +13,6 @@ mod help;
 mod metrics;
 mod people;
 mod program;
+mod run;
 mod starting;
 mod tls;

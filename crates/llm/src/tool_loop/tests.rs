@@ -3,12 +3,12 @@ use serde_json::json;
 
 use super::*;
 
-/// `read*` may run beside others, `done` ends the loop, arguments must not hold `bad`.
+/// `read*` may run beside others, `done` ends the loop, `quiet` does if nothing failed, arguments must not hold `bad`.
 struct Fixed;
 
 impl Tools for Fixed {
     fn names(&self) -> Vec<ToolName> {
-        ["read", "read2", "write", "done"].into_iter().map(ToolName::new).collect()
+        ["read", "read2", "write", "done", "quiet"].into_iter().map(ToolName::new).collect()
     }
 
     fn has(&self, name: &ToolName) -> bool {
@@ -25,6 +25,10 @@ impl Tools for Fixed {
 
     fn is_terminal(&self, name: &ToolName) -> bool {
         name.as_str() == "done"
+    }
+
+    fn concludes(&self, name: &ToolName) -> bool {
+        name.as_str() == "quiet"
     }
 }
 
@@ -144,6 +148,18 @@ fn a_terminal_tool_ends_the_loop_only_when_it_succeeds() {
     let failed = Input::ToolDone { id: ToolCallId::new("a"), output: ToolOutput::error("no") };
     assert_eq!(started(&running.step(failed, &Fixed)), ["b"]);
     assert_eq!(started(&running.step(done("b", "ok"), &Fixed)), ["model"]);
+}
+
+#[test]
+fn a_concluding_tool_ends_the_loop_only_when_all_calls_of_its_turn_succeed() {
+    let calls = [("a", "quiet", "{}"), ("b", "write", "{}")];
+    for (output, end) in [(ToolOutput::text("ok"), "terminal_tool"), (ToolOutput::error("no"), "model")] {
+        let mut running = begun(Policy::default());
+        assert_eq!(started(&running.step(reply("", &calls, "tool_calls"), &Fixed)), ["a"]);
+        assert_eq!(started(&running.step(done("a", "ok"), &Fixed)), ["b"]);
+        let last = Input::ToolDone { id: ToolCallId::new("b"), output };
+        assert_eq!(started(&running.step(last, &Fixed)), [end]);
+    }
 }
 
 #[test]

@@ -101,6 +101,11 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Of a task that ends when told.
+    pub(crate) fn of(stop: CancellationToken, task: JoinHandle<Result<Stopped, AgentError>>) -> Self {
+        Self { stop, task }
+    }
+
     /// Lets it end.
     pub(crate) async fn stop(self) -> Stopped {
         self.stop.cancel();

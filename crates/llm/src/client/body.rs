@@ -1,0 +1,160 @@
+//! The request's body.
+
+use bandstand_transcript::lint::{LintOptions, Severity, lint};
+use bandstand_transcript::{Format, NameTable, ProviderHistory, ToolName};
+use serde_json::{Map, Value, json};
+
+use super::{Ask, ModelError, ModelOptions};
+use crate::registry::{Spec, view};
+
+/// Anthropic wants a limit.
+const USUAL_MAX_TOKENS: u64 = 4096;
+
+/// A body, and the way back from its names.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) body: Value,
+    pub(super) names: NameTable,
+}
+
+pub(super) fn prepare(ask: Ask<'_>, options: &ModelOptions) -> Result<Prepared, ModelError> {
+    let history = ProviderHistory::prepare(ask.transcript, options.api, &options.encode());
+    if !history.repaired.is_empty() {
+        let codes: Vec<&str> = history.repaired.iter().map(|finding| finding.code.code()).collect();
+        tracing::debug!(codes = codes.join(", "), "the copy of the history that is sent was repaired");
+    }
+    let mut names = history.names().clone();
+    let Value::Object(mut body) = history.payload().clone() else {
+        return Err(ModelError::Options("the history has no form".to_owned()));
+    };
+    if !ask.tools.is_empty() {
+        let tools = ask.tools.iter().map(|spec| tool(spec, options.api, &mut names)).collect();
+        body.insert("tools".to_owned(), Value::Array(tools));
+    }
+    let mut fields = own_fields(options);
+    fields.append(&mut body);
+    for (name, value) in &options.extra {
+        fields.insert(name.clone(), value.clone());
+    }
+    let body = Value::Object(fields);
+    if cfg!(debug_assertions) {
+        check(&body, options)?;
+    }
+    Ok(Prepared { body, names })
+}
+
+fn tool(spec: &Spec, api: Format, names: &mut NameTable) -> Value {
+    let wire = names.to_wire(&ToolName::new(spec.name()));
+    let (mut tool, at) = match api {
+        Format::OpenAiChat => (view::openai_chat(spec), "/function/name"),
+        Format::OpenAiResponses => (view::openai_responses(spec), "/name"),
+        Format::Anthropic => (view::anthropic(spec), "/name"),
+    };
+    if let Some(name) = tool.pointer_mut(at) {
+        *name = wire.into();
+    }
+    tool
+}
+
+/// What stands beside the history.
+fn own_fields(options: &ModelOptions) -> Map<String, Value> {
+    let mut fields = Map::new();
+    let mut set = |name: &str, value: Value| fields.insert(name.to_owned(), value);
+    match options.profile.body_version.filter(|_| options.api == Format::Anthropic) {
+        // There the model stands in the address.
+        Some(version) => set("anthropic_version", version.into()),
+        None => set("model", options.model.as_str().into()),
+    };
+    let limit = options.max_output_tokens;
+    match options.api {
+        Format::OpenAiChat => {
+            if let Some(limit) = limit {
+                // OpenAI's own models refuse the old name, and many other servers do not know the new one.
+                let new = matches!(options.profile.name, "openai" | "azure");
+                set(if new { "max_completion_tokens" } else { "max_tokens" }, limit.into());
+            }
+            if options.stream {
+                set("stream_options", json!({ "include_usage": true }));
+            }
+        }
+        Format::OpenAiResponses => {
+            if let Some(limit) = limit {
+                set("max_output_tokens", limit.into());
+            }
+            // The whole history is sent each time: nothing has to be kept there.
+            set("store", false.into());
+            if options.reasoning {
+                set("include", json!(["reasoning.encrypted_content"]));
+            }
+        }
+        Format::Anthropic => {
+            set("max_tokens", limit.unwrap_or(USUAL_MAX_TOKENS).into());
+        }
+    }
+    if options.stream {
+        set("stream", true.into());
+    }
+    fields
+}
+
+/// A request that would be refused is our own fault: it is found here, in tests and development.
+fn check(body: &Value, options: &ModelOptions) -> Result<(), ModelError> {
+    let how = LintOptions { format: options.api, profile: options.profile, reasoning_model: options.reasoning };
+    let codes: Vec<String> = lint(body, &how)
+        .into_iter()
+        .filter(|finding| finding.severity == Severity::Error)
+        .map(|finding| format!("{} at {}", finding.code, finding.index))
+        .collect();
+    if codes.is_empty() { Ok(()) } else { Err(ModelError::Lint { codes }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use bandstand_transcript::{Message, Profile, Role, Transcript};
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::registry::Tool;
+
+    fn body(options: &ModelOptions) -> Value {
+        let transcript =
+            Transcript::new(vec![Message::text(Role::System, "Be brief."), Message::text(Role::User, "Hi")]);
+        let tool =
+            Tool::<()>::dynamic("tide.look up", "Tells.", json!({"type": "object"}), |(), _| async { Ok(json!(1)) });
+        let tools = [tool.expect("a tool").spec().clone()];
+        let ask = Ask { transcript: &transcript, tools: &tools, cancel: &CancellationToken::new() };
+        let prepared = prepare(ask, options).expect("a body");
+        assert_eq!(prepared.names.from_wire("tide_look_up"), ToolName::new("tide.look up"));
+        prepared.body
+    }
+
+    #[test]
+    fn each_api_has_its_fields() {
+        let mut chat = ModelOptions::new(Format::OpenAiChat, "m");
+        chat.max_output_tokens = Some(9);
+        chat.extra.insert("temperature".to_owned(), json!(0));
+        let sent = body(&chat);
+        assert_eq!(
+            (&sent["model"], &sent["max_completion_tokens"], &sent["temperature"]),
+            (&json!("m"), &json!(9), &json!(0))
+        );
+        assert_eq!((&sent["stream"], &sent["stream_options"]["include_usage"]), (&json!(true), &json!(true)));
+        assert_eq!(sent["tools"][0]["function"]["name"], "tide_look_up");
+        chat.profile = Profile::named("ollama").expect("a profile");
+        chat.stream = false;
+        let sent = body(&chat);
+        assert_eq!((&sent["max_tokens"], sent.get("stream")), (&json!(9), None));
+
+        let mut responses = ModelOptions::new(Format::OpenAiResponses, "m");
+        responses.reasoning = true;
+        let sent = body(&responses);
+        assert_eq!((&sent["store"], &sent["include"][0]), (&json!(false), &json!("reasoning.encrypted_content")));
+
+        let mut anthropic = ModelOptions::new(Format::Anthropic, "m");
+        let sent = body(&anthropic);
+        assert_eq!((&sent["max_tokens"], &sent["system"]), (&json!(4096), &json!("Be brief.")));
+        anthropic.profile = Profile::named("vertex").expect("a profile");
+        let sent = body(&anthropic);
+        assert_eq!((sent.get("model"), &sent["anthropic_version"]), (None, &json!("vertex-2023-10-16")));
+    }
+}
