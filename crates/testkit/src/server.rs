@@ -127,6 +127,11 @@ impl TestServer {
         format!("http://{}", self.proxy.0)
     }
 
+    /// Where the server keeps its data. A test may keep things beside it.
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
     /// What goes wrong between clients and the server.
     pub fn faults(&self) -> &Faults {
         &self.faults

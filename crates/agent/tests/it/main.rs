@@ -9,6 +9,7 @@ mod client;
 mod declines;
 mod llm;
 mod retries;
+mod examples;
 mod runtime;
 mod schemas;
 mod sockets;
