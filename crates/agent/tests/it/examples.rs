@@ -94,3 +94,22 @@ async fn a_planner_recruits_a_worker_and_tells_the_result() {
     assert_eq!(done["sender_id"], planner.id.to_string().as_str());
     stop(child).await;
 }
+
+#[tokio::test]
+async fn the_clerk_asks_before_it_pays() {
+    let server = TestServer::start().await;
+    let seat = server.agent("clerk").await;
+    let room = server.owner().room(&[&seat]).await;
+    let mut watch = room.watch().await;
+    let child = start("custom_tool", &server, &[("BANDSTAND_KEY", &seat.key)]);
+    let filed = room.says("The lamp is broken", &[&seat]).await;
+    watch.status(filed, &seat, "processed").await;
+    let pay = room.says("pay 5", &[&seat]).await;
+    let question = watch.message_from(&seat).await;
+    assert!(question.contains("/approve"), "{question}");
+    let answer = room.says("/approve", &[&seat]).await;
+    for message in [pay, answer] {
+        watch.status(message, &seat, "processed").await;
+    }
+    stop(child).await;
+}
