@@ -15,6 +15,8 @@ pub(crate) struct Bench {
     pub(crate) server: PathBuf,
     /// A PostgreSQL server, for those measurements that can use one.
     pub(crate) database: Option<String>,
+    /// A Python that has band-sdk, if another one is to be used.
+    pub(crate) python: Option<PathBuf>,
     /// What the disk itself takes.
     pub(crate) disk: Vec<Samples>,
     /// The figures.
@@ -48,7 +50,15 @@ impl Bench {
         if cfg!(debug_assertions) {
             report.note("a debug build; its figures mean nothing");
         }
-        Ok(Self { server, database: options.database.clone(), disk: Vec::new(), report, quick: options.quick, folder })
+        Ok(Self {
+            server,
+            database: options.database.clone(),
+            python: options.python.clone(),
+            disk: Vec::new(),
+            report,
+            quick: options.quick,
+            folder,
+        })
     }
 
     /// The full amount, or the one of a smoke run.

@@ -22,13 +22,17 @@ use anyhow::{Context, Result};
 use clap::Parser;
 
 use crate::bench::Bench;
-use crate::measure::{disk, fanout, history, memory, posts, push};
+use crate::measure::{agents, disk, fanout, history, memory, posts, push};
 use crate::options::{Cli, Command, Options};
 
 fn main() -> Result<ExitCode> {
     let cli = Cli::parse();
     match cli.command.unwrap_or(Command::All) {
         Command::Ceiling(options) => ceiling::run(&options).map(|()| ExitCode::SUCCESS),
+        Command::Agent => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(agents::serve()).map(|()| ExitCode::SUCCESS)
+        }
         command => {
             limits::raise_open_files().context("cannot raise the number of open files")?;
             // One thread: the machine is to be left to the server, and one thread is enough to drive it.
@@ -50,6 +54,7 @@ async fn measure(command: Command, options: &Options) -> Result<ExitCode> {
         ("fanout", matches!(command, Command::Fanout)),
         ("memory", matches!(command, Command::Memory)),
         ("history", matches!(command, Command::History)),
+        ("agents", matches!(command, Command::Agents)),
     ] {
         if !wanted && !all {
             continue;
@@ -60,6 +65,7 @@ async fn measure(command: Command, options: &Options) -> Result<ExitCode> {
             "push" => Box::pin(push::run(&mut bench)).await,
             "fanout" => Box::pin(fanout::run(&mut bench)).await,
             "memory" => Box::pin(memory::run(&mut bench)).await,
+            "agents" => Box::pin(agents::run(&mut bench)).await,
             _ => Box::pin(history::run(&mut bench)).await,
         };
         if let Err(error) = made {

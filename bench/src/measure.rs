@@ -1,5 +1,6 @@
 //! One file for each measurement.
 
+pub(crate) mod agents;
 pub(crate) mod disk;
 pub(crate) mod fanout;
 pub(crate) mod history;

@@ -30,9 +30,14 @@ pub(crate) enum Command {
     Memory,
     /// /next, pages and start-up time with 1,000,000 messages
     History,
+    /// An agent of our SDK beside one of band-sdk (needs the environment that ./test makes, or --python)
+    Agents,
     /// The handler that the server is compared with (started by `posts`)
     #[command(hide = true)]
     Ceiling(CeilingOptions),
+    /// The agent of our SDK (started by `agents`)
+    #[command(hide = true)]
+    Agent,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -54,6 +59,9 @@ pub(crate) struct Options {
     /// dropped at the end
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) database: Option<String>,
+    /// The Python of `agents`, one that has band-sdk [default: compat/.venv-sdk/bin/python]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(crate) python: Option<PathBuf>,
     /// The date to print with the figures
     #[arg(long, global = true, value_name = "DATE")]
     pub(crate) date: Option<String>,

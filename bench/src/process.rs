@@ -61,9 +61,7 @@ impl Process {
 
     /// Its memory in KiB, with its share of what it shares.
     pub(crate) fn pss_kib(&self) -> Result<f64> {
-        let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.child.id()))?;
-        let pss = text.lines().find_map(|line| line.strip_prefix("Pss:")?.split_whitespace().next());
-        Ok(pss.ok_or_else(|| anyhow!("smaps_rollup has no Pss"))?.parse()?)
+        pss_kib_of(&self.child.id().to_string())
     }
 
     /// Processor time that it has used.
@@ -85,7 +83,15 @@ pub(crate) fn own_cpu() -> Result<Duration> {
     cpu_of("self")
 }
 
-fn cpu_of(pid: &str) -> Result<Duration> {
+/// A process's memory in KiB, with its share of what it shares.
+pub(crate) fn pss_kib_of(pid: &str) -> Result<f64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    let pss = text.lines().find_map(|line| line.strip_prefix("Pss:")?.split_whitespace().next());
+    Ok(pss.ok_or_else(|| anyhow!("smaps_rollup has no Pss"))?.parse()?)
+}
+
+/// Processor time that a process has used.
+pub(crate) fn cpu_of(pid: &str) -> Result<Duration> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // The second field is the program's name in parentheses and may hold anything.
     let (_, fields) = text.rsplit_once(") ").ok_or_else(|| anyhow!("an unknown form of /proc/{pid}/stat"))?;
