@@ -63,6 +63,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: KeyCommand,
     },
+    /// Show and set how much one person or agent may have
+    Quota {
+        #[command(subcommand)]
+        command: QuotaCommand,
+    },
     /// Read and check the log of what administrators did
     Audit {
         #[command(subcommand)]
@@ -145,6 +150,10 @@ impl Command {
                     | KeyCommand::Rotate { place, .. }
                     | KeyCommand::RotateSigning { place, .. }
                     | KeyCommand::Revoke { place, .. },
+            } => place,
+            Self::Quota {
+                command:
+                    QuotaCommand::Show { place, .. } | QuotaCommand::Set { place, .. } | QuotaCommand::Unset { place, .. },
             } => place,
             Self::Audit { command: AuditCommand::Export { .. } } => return false,
             Self::Audit { command: AuditCommand::List { place } | AuditCommand::Verify { place, .. } } => place,
@@ -460,6 +469,37 @@ pub(crate) enum KeyCommand {
     Revoke {
         /// A key's id, or the handle or id of its holder
         what: String,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum QuotaCommand {
+    /// Show the quotas that differ from the settings
+    Show {
+        /// The handle or id of a person or an agent
+        who: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Give one a quota of its own
+    Set {
+        /// The handle or id of a person or an agent
+        who: String,
+        /// agents, chats, participants or messages
+        resource: String,
+        /// How many, or `unlimited`
+        most: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Let the settings count again
+    Unset {
+        /// The handle or id of a person or an agent
+        who: String,
+        /// agents, chats, participants or messages
+        resource: String,
         #[command(flatten)]
         place: Place,
     },

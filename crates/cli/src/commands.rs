@@ -13,6 +13,7 @@ pub(crate) mod run;
 pub(crate) mod send;
 pub(crate) mod shell;
 pub(crate) mod tail;
+pub(crate) mod quota;
 pub(crate) mod up;
 pub(crate) mod user;
 pub(crate) mod why;

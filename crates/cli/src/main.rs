@@ -39,6 +39,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Organization { command } => commands::organization::run(command),
         Command::Agent { command } => commands::agent::run(command),
         Command::Key { command } => commands::key::run(command),
+        Command::Quota { command } => commands::quota::run(command),
         Command::Audit { command } => commands::audit::run(command),
         Command::Backup(arguments) => commands::backup::back_up(&arguments),
         Command::Restore(arguments) => commands::backup::restore_backup(&arguments),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context, anyhow, bail};
-use bandstand_server::admin::{AuditRows, HolderRow, Operation, OrganizationLine, OrganizationRow, Outcome};
+use bandstand_server::admin::{AuditRows, HolderRow, Operation, OrganizationLine, OrganizationRow, Outcome, QuotaWish};
 use reqwest::Method;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -98,6 +98,21 @@ impl Server<'_> {
             }
             Operation::RevokeKey { what } => {
                 Outcome::KeysRevoked(self.data(Method::DELETE, &format!("keys/{}", segment(&what)), None).await?)
+            }
+            Operation::ShowQuotas { who } => {
+                Outcome::Quotas(self.data(Method::GET, &format!("quotas/{}", segment(&who)), None).await?)
+            }
+            Operation::SetQuota { who, resource, quota } => {
+                let path = format!("quotas/{}/{}", segment(&who), segment(&resource));
+                Outcome::Quotas(match quota {
+                    QuotaWish::Most(most) => {
+                        self.data(Method::PUT, &path, Some(json!({ "quota": { "most": most } }))).await?
+                    }
+                    QuotaWish::Unlimited => {
+                        self.data(Method::PUT, &path, Some(json!({ "quota": { "most": null } }))).await?
+                    }
+                    QuotaWish::AsSettings => self.data(Method::DELETE, &path, None).await?,
+                })
             }
             Operation::Audit { after, .. } => Outcome::Audit(self.audit(after).await?),
         })

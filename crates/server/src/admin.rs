@@ -18,6 +18,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use bandstand_domain::audit::Door;
 use bandstand_domain::identity::UserRole;
+use bandstand_store::quotas::Quota;
 use serde::{Deserialize, Serialize};
 use tokio::net::{UnixListener, UnixSocket};
 
@@ -29,7 +30,7 @@ use crate::state::Services;
 
 pub use self::rows::{
     AgentRow, AuditRows, HolderRow, IssuedRow, KeyRow, LinkRow, MembershipRow, OrganizationLine, OrganizationRow,
-    RemovedRow, RevokedRow, RotatedRow, UserRow, WithKey,
+    QuotaRow, QuotaRows, RemovedRow, RevokedRow, RotatedRow, UserRow, WithKey,
 };
 
 /// Where operations are posted on the admin socket.
@@ -190,6 +191,20 @@ pub enum Operation {
         /// A key's id, or somebody's id or handle.
         what: String,
     },
+    /// What somebody may have where that differs from the settings.
+    ShowQuotas {
+        /// Id or handle.
+        who: String,
+    },
+    /// Gives somebody a quota of its own, or none.
+    SetQuota {
+        /// Id or handle.
+        who: String,
+        /// Of what.
+        resource: String,
+        /// How many.
+        quota: QuotaWish,
+    },
     /// A part of the audit log.
     Audit {
         /// After this entry; 0 from the first.
@@ -197,6 +212,18 @@ pub enum Operation {
         /// Most entries.
         limit: i64,
     },
+}
+
+/// What is to become of a quota.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuotaWish {
+    /// So many and no more.
+    Most(i64),
+    /// Without end.
+    Unlimited,
+    /// The settings count.
+    AsSettings,
 }
 
 /// What came of it.
@@ -253,6 +280,8 @@ pub enum Outcome {
     Links(Vec<LinkRow>),
     /// So many keys were revoked.
     KeysRevoked(RevokedRow),
+    /// Somebody's own quotas as they are now.
+    Quotas(QuotaRows),
     /// A part of the audit log.
     Audit(AuditRows),
 }
@@ -334,6 +363,15 @@ impl Operation {
             }
             Self::RevokeKey { what } => {
                 Ok(Outcome::KeysRevoked(RevokedRow { revoked: services.revoke_key(&what).await? }))
+            }
+            Self::ShowQuotas { who } => Ok(Outcome::Quotas(services.quotas_of(&who).await?.into())),
+            Self::SetQuota { who, resource, quota } => {
+                let quota = match quota {
+                    QuotaWish::Most(most) => Some(Quota::Most(most.max(0))),
+                    QuotaWish::Unlimited => Some(Quota::Unlimited),
+                    QuotaWish::AsSettings => None,
+                };
+                Ok(Outcome::Quotas(services.give_quota(&who, &resource, quota).await?.into()))
             }
             Self::Audit { after, limit } => {
                 let page = services.audit_log(after, limit.clamp(1, AUDIT_MAX)).await?;

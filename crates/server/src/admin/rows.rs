@@ -6,6 +6,7 @@ use bandstand_domain::organization::Organization;
 use bandstand_store::identity_links::Link;
 use bandstand_store::keys::KeyInfo;
 use bandstand_store::organizations::Listed;
+use bandstand_store::quotas::{Quota, Resource};
 use bandstand_wire::ids::{IdentityId, IdentityKind, KeyId, OrganizationId};
 use bandstand_wire::time::Timestamp;
 use schemars::JsonSchema;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::secret::ApiKey;
 use crate::service::agents::DeletedAgent;
 use crate::service::organizations::Member;
+use crate::service::users::OwnQuotas;
 
 /// Somebody together with a fresh key.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -117,6 +119,34 @@ pub struct IssuedRow {
 pub struct RevokedRow {
     /// How many.
     pub revoked: usize,
+}
+
+/// A quota of somebody's own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QuotaRow {
+    /// Of what: `agents`, `chats`, `participants` or `messages`.
+    pub resource: String,
+    /// How many; null without end.
+    pub most: Option<i64>,
+}
+
+/// Somebody's own quotas.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QuotaRows {
+    /// Whose.
+    pub holder: HolderRow,
+    /// Only those that differ from the settings.
+    pub quotas: Vec<QuotaRow>,
+}
+
+impl From<OwnQuotas> for QuotaRows {
+    fn from(own: OwnQuotas) -> Self {
+        let row = |(resource, quota): (Resource, Quota)| QuotaRow {
+            resource: resource.as_str().to_owned(),
+            most: quota.most(),
+        };
+        Self { holder: HolderRow::from(&own.holder), quotas: own.quotas.into_iter().map(row).collect() }
+    }
 }
 
 /// A page of the audit log.

@@ -5,6 +5,7 @@ pub(super) mod agents;
 pub(super) mod audit;
 pub(super) mod keys;
 pub(super) mod organizations;
+pub(super) mod quotas;
 pub(super) mod users;
 
 use axum::extract::{FromRequestParts, RawPathParams};

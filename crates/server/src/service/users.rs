@@ -1,7 +1,8 @@
 //! What an administrator does to users beyond adding them: promote, demote, disable, enable, delete.
 
-use bandstand_domain::identity::{Agent, User, UserRole};
+use bandstand_domain::identity::{Agent, Profile, User, UserRole};
 use bandstand_store::keys::KeyInfo;
+use bandstand_store::quotas::{Quota, Resource};
 use bandstand_store::{StoreError, Writer, audit, contacts, identities, keys, organizations, participants};
 use bandstand_wire::ids::IdentityId;
 use serde_json::json;
@@ -12,7 +13,45 @@ use crate::state::Services;
 /// A user's agents that are removed together with it, in one go of the loop.
 const AGENTS_AT_ONCE: i64 = 100;
 
+/// Somebody and its own quotas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnQuotas {
+    /// Who.
+    pub holder: Profile,
+    /// Only those that differ from the settings.
+    pub quotas: Vec<(Resource, Quota)>,
+}
+
 impl Services {
+    /// What somebody, named by id or handle, may have where that differs from the settings.
+    ///
+    /// # Errors
+    /// [`AdminError`].
+    pub async fn quotas_of(&self, who: &str) -> Result<OwnQuotas, AdminError> {
+        let not_found = || AdminError::NotFound { what: "user or agent", name: who.to_owned() };
+        let holder = self.find(who.to_owned()).await?.ok_or_else(not_found)?;
+        let mut quotas = Vec::new();
+        for resource in Resource::ALL {
+            quotas.extend(self.quota(holder.id, resource).await?.map(|quota| (resource, quota)));
+        }
+        Ok(OwnQuotas { holder, quotas })
+    }
+
+    /// Gives somebody, named by id or handle, a quota of its own; with `None` the settings count again.
+    ///
+    /// # Errors
+    /// [`AdminError`].
+    pub async fn give_quota(&self, who: &str, resource: &str, quota: Option<Quota>) -> Result<OwnQuotas, AdminError> {
+        let unknown = || AdminError::NotFound { what: "resource with a quota", name: resource.to_owned() };
+        let not_found = || AdminError::NotFound { what: "user or agent", name: who.to_owned() };
+        let resource = Resource::parse(resource).ok_or_else(unknown)?;
+        let holder = self.find(who.to_owned()).await?.ok_or_else(not_found)?;
+        if !self.set_quota(holder.id, resource, quota).await? {
+            return Err(not_found());
+        }
+        self.quotas_of(who).await
+    }
+
     /// A user, named by id or handle.
     ///
     /// # Errors

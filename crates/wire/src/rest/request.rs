@@ -510,3 +510,20 @@ pub struct NewKeyFields {
     /// A user or an agent, by id or handle.
     pub holder: String,
 }
+
+/// A quota of one's own.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(deny_unknown_fields, rename = "NewQuotaRequest")]
+pub struct NewQuota {
+    /// The quota.
+    pub quota: NewQuotaFields,
+}
+
+/// How many.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(deny_unknown_fields, rename = "NewQuota")]
+pub struct NewQuotaFields {
+    /// So many and no more; null: without end.
+    #[schemars(required)]
+    pub most: Option<u32>,
+}

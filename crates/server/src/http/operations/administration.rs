@@ -5,10 +5,10 @@ use bandstand_wire::page::CursorMetadata;
 use bandstand_wire::rest::{Data, Page, request};
 
 use crate::admin::{
-    AgentRow, HolderRow, IssuedRow, KeyRow, MembershipRow, OrganizationLine, OrganizationRow, RemovedRow, RevokedRow,
+    AgentRow, HolderRow, IssuedRow, KeyRow, MembershipRow, OrganizationLine, OrganizationRow, QuotaRows, RemovedRow, RevokedRow,
     RotatedRow, UserRow, WithKey,
 };
-use crate::http::admin::{agents, audit, keys, organizations, users};
+use crate::http::admin::{agents, audit, keys, organizations, quotas, users};
 use crate::http::operation::{Access, Operation, delete, get, group, patch, post, put};
 use crate::http::parameter::{Parameter, cursor, flag, path, uuid};
 
@@ -18,6 +18,7 @@ pub(super) fn operations() -> Vec<Operation> {
         group("admin:organizations", Access::Administrator, organization_operations()),
         group("admin:agents", Access::Administrator, agent_operations()),
         group("admin:keys", Access::Administrator, key_operations()),
+        group("admin:quotas", Access::Administrator, quota_operations()),
         group(
             "admin:audit",
             Access::Administrator,
@@ -171,5 +172,25 @@ fn key_operations() -> Vec<Operation> {
             .summary("Revoke a key, or all of a user or an agent.")
             .with([path("what", "The key's id; or a user or an agent, by id or handle.")])
             .replies::<Data<RevokedRow>>(200),
+    ]
+}
+
+fn quota_operations() -> Vec<Operation> {
+    let holder = || path("who", "A user or an agent: its id or its handle, percent-encoded.");
+    let resource = || path("resource", "`agents`, `chats`, `participants` or `messages`.");
+    vec![
+        get("/api/v1/admin/quotas/{who}", "getQuotas", quotas::list)
+            .summary("What may somebody have, where that differs from the settings?")
+            .with([holder()])
+            .replies::<Data<QuotaRows>>(200),
+        put("/api/v1/admin/quotas/{who}/{resource}", "setQuota", quotas::set)
+            .summary("Give somebody a quota of its own.")
+            .with([holder(), resource()])
+            .takes::<request::NewQuota>()
+            .replies::<Data<QuotaRows>>(200),
+        delete("/api/v1/admin/quotas/{who}/{resource}", "unsetQuota", quotas::unset)
+            .summary("Let the settings count again.")
+            .with([holder(), resource()])
+            .replies::<Data<QuotaRows>>(200),
     ]
 }
