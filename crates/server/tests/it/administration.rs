@@ -16,6 +16,7 @@ stories!(
     organizations_and_their_members,
     agents_of_anybody,
     keys_are_issued_and_revoked,
+    quotas_of_ones_own,
     lists_are_paged_by_cursor,
     every_act_is_in_the_log_and_the_log_is_whole,
     the_log_is_only_ever_added_to,
@@ -205,6 +206,28 @@ async fn keys_are_issued_and_revoked(app: TestApp) {
     olga.delete(&admin(&format!("keys/{id}"))).await.assert_error(404, "not_found");
     olga.post_nothing(&admin("keys/eve/rotate")).await.assert_status(200);
     eve.get("profile").await.assert_error(401, "unauthorized");
+}
+
+async fn quotas_of_ones_own(app: TestApp) {
+    let (olga, eve) = (app.owner(), app.user("eve").await);
+    let path = admin("quotas/eve/agents");
+    let set = olga.put(&path, json!({"quota": {"most": 1}})).await.assert_status(200);
+    assert_eq!(set.data()["quotas"], json!([{"resource": "agents", "most": 1}]));
+    eve.registers("one").await;
+    let body = json!({"agent": {"name": "two", "description": "an agent too many"}});
+    eve.post("agents/register", body).await.assert_error(403, "limit_reached");
+    olga.put(&path, json!({"quota": {"most": null}})).await.assert_status(200);
+    eve.registers("three").await;
+    let unset = olga.delete(&path).await.assert_status(200);
+    assert_eq!(unset.data()["quotas"], json!([]));
+    for most in [json!(-1), json!("x"), json!(1.5)] {
+        olga.put(&path, json!({"quota": {"most": most}})).await.assert_invalid(&["/quota/most"]);
+    }
+    olga.put(&path, json!({"quota": {}})).await.assert_invalid(&["/quota/most"]);
+    olga.put(&admin("quotas/eve/wishes"), json!({"quota": {"most": 1}})).await.assert_error(404, "not_found");
+    olga.get(&admin("quotas/nobody")).await.assert_error(404, "not_found");
+    let acts = olga.log().await.into_iter().filter(|entry| entry.act == "quota.set").count();
+    assert_eq!(acts, 3);
 }
 
 async fn lists_are_paged_by_cursor(app: TestApp) {
