@@ -524,6 +524,6 @@ pub struct NewQuota {
 #[schemars(deny_unknown_fields, rename = "NewQuota")]
 pub struct NewQuotaFields {
     /// So many and no more; null: without end.
-    #[schemars(required)]
+    #[schemars(required, extend("type" = ["integer", "null"]))]
     pub most: Option<u32>,
 }
