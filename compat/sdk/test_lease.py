@@ -16,7 +16,7 @@ from harness.cast import Bot, Cast, Person
 from harness.scripted import Scripted, agent_of, raising, replying, running, subscribed
 from harness.server import Server
 from harness.waiting import eventually
-from test_lives import worker
+from harness.worker import worker
 
 # band-sdk reports every 3 s: between two reports of an agent that is well, it has been silent for longer than that.
 HASTY = ("--lease-gone", "1s", "--lease-silent", "1s")

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import httpx
 import pytest
@@ -19,12 +14,10 @@ from band_rest import RestClient
 from band_rest.errors import ForbiddenError, UnauthorizedError
 
 from harness.cast import Bot, Cast, Person, message, token
-from harness.paths import COMPAT
 from harness.scripted import TWO_INSTANCES, Scripted, agent_of, ended, replying, running, subscribed
 from harness.server import Server
 from harness.waiting import within
-
-WORKER = COMPAT / "sdk" / "agents" / "worker.py"
+from harness.worker import worker
 
 
 async def test_a_backlog_is_worked_off_in_order(server: Server, ann: Person, bot: Bot) -> None:
@@ -239,48 +232,3 @@ def said_while_all_else_stands_still(ann: Person, server: Server, room: str, bot
         client = RestClient(base_url=server.url, api_key=ann.api_key, httpx_client=connection)
         sent = client.human_api_messages.send_my_chat_message(room, message=message("meanwhile", bot))
     return sent.data.id
-
-
-class Worker:
-    """An agent in a process of its own, which says on its output what it does."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-
-    async def says(self) -> dict[str, str]:
-        assert self._process.stdout is not None
-        line = await within(20, self._process.stdout.readline(), what="the agent's process says something")
-        return json.loads(line)
-
-    def kill(self) -> None:
-        self._process.kill()
-
-    async def stops(self) -> None:
-        """Ends as a service manager would end it; replies that broke the contract would have failed it."""
-        self._process.terminate()
-        code = await within(20, self._process.wait(), what="the agent's process ends")
-        assert code == 0, f"the agent's process ended with {code}"
-
-
-@asynccontextmanager
-async def worker(server: Server, bot: Bot, manner: str) -> AsyncIterator[Worker]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        str(WORKER),
-        manner,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(COMPAT),
-            "WORKER_AGENT_ID": bot.id,
-            "WORKER_API_KEY": bot.api_key,
-            "BAND_REST_URL": server.url,
-            "BAND_WS_URL": server.socket_url,
-        },
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
-        yield Worker(process)
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
