@@ -35,7 +35,11 @@ OWN_PATHS = ("/healthz", "/readyz", "/api/v1/test", "/api/v1/sign-in", "/.well-k
 # Another protocol, whose streams must not be waited for.
 MCP_PATH = "/mcp"
 # Operations of its own whose replies look like no other's: their errors are in the envelope.
-OWN_OPERATIONS = (re.compile(r"/api/v1/(me|agent)/chats/[^/]+/messages/[^/]+/deliveries"),)
+OWN_OPERATIONS = (
+    re.compile(r"/api/v1/(me|agent)/chats/[^/]+/messages/[^/]+/deliveries"),
+    re.compile(r"/api/v1/me/chats/[^/]+/messages/[^/]+/redeliver"),
+    re.compile(r"/api/v1/me/dead-letters"),
+)
 
 # The shapes that the contract's text gives these two, narrower than the formats of JSON Schema.
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
