@@ -2,7 +2,7 @@
 //!
 //! [`serve_stdio`] serves one client over standard input and output, as `band-mcp` does; [`routes`] serves any number over
 //! streamable HTTP. The agent's tools are those of `bandstand-agent`, with the same names, arguments and rules; a person's
-//! tools are in [`human`]. Three tools are only here: with `band_wait_for_message` and `band_finish_message` a client that
+//! tools are in `human`. Three tools are only here: with `band_wait_for_message` and `band_finish_message` a client that
 //! has nothing but MCP lives in a room as an agent does, and `band_why` asks what became of a message.
 //!
 //! Whatever a tool does, it does over the server's public API with the client's own key.
