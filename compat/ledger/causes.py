@@ -155,6 +155,24 @@ CAUSES = (
         _each(Answer("processed"), Answer("processed"), Not(TAKES_NOTHING)),
         before=(_STORED, _PUSHED, _WORKING),
     ),
+    Cause(
+        "lapsed",
+        "its program was killed at work, and the attempt has lapsed",
+        _each(Answer("lapsed", "offline"), Answer("lapsed", "offline"), Not(TAKES_NOTHING)),
+        before=(_WORKING, Answer("picked_up", "no_activity"), Answer("picked_up", "offline")),
+    ),
+    Cause(
+        "expired",
+        "nobody started its program for longer than a message may wait",
+        _all(Answer("dead_lettered", "expired")),
+        before=(Answer("stored", "never_connected"),),
+    ),
+    Cause(
+        "exhausted",
+        "it failed as often as it may",
+        _each(Answer("dead_lettered"), Answer("dead_lettered"), Not(TAKES_NOTHING)),
+        before=(_STORED, _PUSHED, _WORKING),
+    ),
     Cause("removed", "it was removed while the message waited", _all(Answer("cancelled"))),
 )
 

@@ -368,6 +368,26 @@ async def replied(story: Story, kind: str) -> None:
     assert (await story.deliveries())["outcome"]["replied"] is True
 
 
+async def lapsed(story: Story, kind: str) -> None:
+    await killed(story, kind)
+
+
+async def expired(story: Story, kind: str) -> None:
+    await story.says()
+
+
+async def exhausted(story: Story, kind: str) -> None:
+    if kind == SDK:
+        await story.band_agent(Scripted(raising(RuntimeError("the model said no"))))
+        await story.says()
+    else:
+        await idle(story, kind)
+        await story.takes()
+        await story.bot.rest.agent_api_messages.mark_agent_message_failed(
+            story.room, story.asked, error="the model said no"
+        )
+
+
 async def removed(story: Story, kind: str) -> None:
     # Its program comes too late.
     await story.says()
@@ -406,6 +426,9 @@ STORIES: dict[str, Told] = {
         failed,
         declined,
         replied,
+        lapsed,
+        expired,
+        exhausted,
         removed,
     )
 }
@@ -413,6 +436,9 @@ STORIES: dict[str, Told] = {
 OWN_SERVER = {
     "server_crashed": OPTIONS,
     "refused": (*OPTIONS, "--upgrades-per-second", "1"),
+    "lapsed": (*OPTIONS, "--lease-gone", "5s"),
+    "expired": (*OPTIONS, "--dead-letter-age", "2s"),
+    "exhausted": (*OPTIONS, "--dead-letter-attempts", "1"),
     "limited": (*OPTIONS, "--agent-writes-per-minute", "3"),
 }
 
