@@ -136,7 +136,7 @@ pub async fn run(
         Some(limit) => options.timing.sleep(limit),
         None => std::future::pending().boxed(),
     };
-    let outcome = run.to_its_end(&options.cancel, deadline, observer).await;
+    let outcome = run.drive(&options.cancel, deadline, observer).await;
     Finished {
         outcome,
         steps: run.machine.steps(),
@@ -161,7 +161,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    async fn to_its_end(
+    async fn drive(
         &mut self,
         cancel: &CancellationToken,
         mut deadline: BoxFuture<'static, ()>,
