@@ -208,7 +208,13 @@ impl Filling {
         deliveries::insert(tx, place, at).await?;
         participants::tally_sent(tx, room_key, self.sender_key, Some(sequence), at).await?;
         if done {
-            let stored = Standing { recipient: true, state: DeliveryState::Stored, last_attempt: None, lapsed: false, counted: 0 };
+            let stored = Standing {
+                recipient: true,
+                state: DeliveryState::Stored,
+                last_attempt: None,
+                lapsed: false,
+                counted: 0,
+            };
             work_off(tx, place, stored).await?;
         }
         Ok(())

@@ -57,7 +57,7 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     pairs.iter().map(|[high, low]| Some(digit(high)? * 16 + digit(low)?)).collect()
 }
 
-/// Reads [`line`] for columns of these kinds.
+/// Reads [`line()`] for columns of these kinds.
 ///
 /// # Errors
 /// When it is not such a row.

@@ -45,7 +45,7 @@ pub async fn overdue(tx: &mut Reader, moment: Timestamp) -> Result<Vec<(RoomId, 
         .collect()
 }
 
-/// Whether [`overdue`] still holds for this one.
+/// Whether [`overdue()`] still holds for this one.
 pub async fn is_overdue(tx: &mut Reader, place: Place, moment: Timestamp) -> Result<bool, StoreError> {
     let values = params![moment.as_micros(), place.room_key, place.sequence, place.member_key];
     Ok(tx.query_opt(IS_OVERDUE, values).await?.is_some())

@@ -26,7 +26,7 @@ impl<'a> Terminal<'a> {
     fn tmux(&self, arguments: &[&str], more: &[String]) -> String {
         let mut command = Command::new("tmux");
         command.arg("-S").arg(self.socket).args(arguments).args(more).env("LC_ALL", "C.UTF-8").env_remove("TMUX");
-        let done = command.output().expect("tmux is installed; ./test installs it");
+        let done = command.output().unwrap_or_else(|why| panic!("no tmux ({why}): ./test installs it"));
         assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8(done.stdout).unwrap()
     }

@@ -5,8 +5,8 @@ use bandstand_wire::page::CursorMetadata;
 use bandstand_wire::rest::{Data, Page, request};
 
 use crate::admin::{
-    AgentRow, HolderRow, IssuedRow, KeyRow, MembershipRow, OrganizationLine, OrganizationRow, QuotaRows, RemovedRow, RevokedRow,
-    RotatedRow, UserRow, WithKey,
+    AgentRow, HolderRow, IssuedRow, KeyRow, MembershipRow, OrganizationLine, OrganizationRow, QuotaRows, RemovedRow,
+    RevokedRow, RotatedRow, UserRow, WithKey,
 };
 use crate::http::admin::{agents, audit, keys, organizations, quotas, users};
 use crate::http::operation::{Access, Operation, delete, get, group, patch, post, put};
