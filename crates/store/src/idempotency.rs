@@ -56,8 +56,9 @@ pub enum Earlier {
     Other,
 }
 
-/// Makes the reply of what the operation returns; `None` when that is not what it expects.
-pub type MakeReply = dyn Fn(&dyn Any) -> Option<StoredReply> + Send + Sync;
+/// Makes the reply of what the operation returns: `Some(None)` when there is nothing to remember, because it wrote and
+/// refused all the same; `None` when that is not what it expects.
+pub type MakeReply = dyn Fn(&dyn Any) -> Option<Option<StoredReply>> + Send + Sync;
 
 /// A request that is to happen once.
 pub struct Ticket {
@@ -73,7 +74,7 @@ pub struct Ticket {
 
 impl Ticket {
     /// What is answered to an operation's result.
-    pub(crate) fn reply_to(&self, name: &'static str, value: &dyn Any) -> Result<StoredReply, StoreError> {
+    pub(crate) fn reply_to(&self, name: &'static str, value: &dyn Any) -> Result<Option<StoredReply>, StoreError> {
         (self.reply)(value).ok_or_else(|| StoreError::Bug(format!("{name} is not what its request waits for")))
     }
 

@@ -135,8 +135,9 @@ impl Store {
                 self.write_now(name, move |tx: &mut Writer| -> BoxFuture<'_, Result<T, E>> {
                     Box::pin(async move {
                         let value = work(tx).await?;
-                        let reply = ticket.reply_to(name, &value)?;
-                        ticket.stamp(tx, &reply).await?;
+                        if let Some(reply) = ticket.reply_to(name, &value)? {
+                            ticket.stamp(tx, &reply).await?;
+                        }
                         Ok(value)
                     })
                 })

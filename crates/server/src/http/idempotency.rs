@@ -220,13 +220,13 @@ impl Once {
     }
 }
 
-/// A reply of ours as it is stored. Its body is there already, so nothing is waited for.
-fn stored(response: Response) -> Option<StoredReply> {
+/// A reply of ours as it is stored; a refusal is not. Its body is there already, so nothing is waited for.
+fn stored(response: Response) -> Option<Option<StoredReply>> {
     if response.extensions().get::<ApiError>().is_some() {
-        return None;
+        return Some(None);
     }
     let (parts, body) = response.into_parts();
     let location = parts.headers.get(LOCATION).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let body = body.collect().now_or_never()?.ok()?.to_bytes().to_vec();
-    Some(StoredReply { status: parts.status.as_u16(), location, body })
+    Some(Some(StoredReply { status: parts.status.as_u16(), location, body }))
 }

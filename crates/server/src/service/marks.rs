@@ -85,17 +85,13 @@ impl Services {
         if marked.gave_up() {
             count_dead_letters(DeadLetterReason::Attempts, 1);
         }
-        match marked {
-            Marked::Attempt(number) | Marked::LastAttempt(number) => {
-                if begins {
-                    self.observed.claimed(caller.identity, room);
-                } else {
-                    self.observed.ended(caller.identity, room);
-                }
-                Ok(number)
-            }
-            Marked::GivenUp => Err(MarkError::DeadLettered),
+        let number = marked.attempt()?;
+        if begins {
+            self.observed.claimed(caller.identity, room);
+        } else {
+            self.observed.ended(caller.identity, room);
         }
+        Ok(number)
     }
 
     /// The oldest message that the calling agent has not finished; `None` when there is nothing to do, or while the agent
@@ -148,7 +144,7 @@ impl Services {
 
 /// What a mark came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Marked {
+pub enum Marked {
     /// The number of the attempt that was opened or closed.
     Attempt(i64),
     /// The attempt of this number failed, and was the last one.
@@ -158,6 +154,17 @@ enum Marked {
 }
 
 impl Marked {
+    /// The number of the attempt that was opened or closed.
+    ///
+    /// # Errors
+    /// [`MarkError::DeadLettered`] when none was opened.
+    pub fn attempt(self) -> Result<i64, MarkError> {
+        match self {
+            Self::Attempt(number) | Self::LastAttempt(number) => Ok(number),
+            Self::GivenUp => Err(MarkError::DeadLettered),
+        }
+    }
+
     fn gave_up(self) -> bool {
         matches!(self, Self::LastAttempt(_) | Self::GivenUp)
     }

@@ -1,7 +1,7 @@
 //! `/agent/chats/{id}/messages`: post, list by status, next, and the three marks.
 
 use axum::extract::{RawQuery, State};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use bandstand_domain::content;
 use bandstand_domain::delivery::{Mark, StatusFilter};
 use bandstand_store::walk::Window;
@@ -22,7 +22,7 @@ use crate::http::human::messages::new_message;
 use crate::http::idempotency::Once;
 use crate::http::{ApiError, reply};
 use crate::render;
-use crate::service::marks::MarkError;
+use crate::service::marks::{MarkError, Marked};
 use crate::service::messages::Posted;
 use crate::state::AppState;
 
@@ -128,12 +128,16 @@ async fn mark(
 ) -> Result<Response, ApiError> {
     let id = MessageId(ids[1]);
     let status = mark.state().wire().unwrap_or_default();
-    let marked =
-        move |number: &i64| reply::ok(MessageStatusChange { id, success: true, status, attempt_number: *number });
-    match once.services(app, marked).mark(caller, RoomId(ids[0]), id, mark).await {
+    let marked = move |attempt_number| reply::ok(MessageStatusChange { id, success: true, status, attempt_number });
+    // What gives a message up is written and refused all the same: such a refusal is not remembered.
+    let remembered = move |outcome: &Marked| match outcome.attempt() {
+        Ok(number) => marked(number),
+        Err(refused) => ApiError::from(refused).into_response(),
+    };
+    match once.services(app, remembered).mark(caller, RoomId(ids[0]), id, mark).await {
         // Clients know by it that they are stopped in this room.
         Err(MarkError::Stopped) => Ok(reply::no_content()),
-        number => Ok(marked(&number?)),
+        number => Ok(marked(number?)),
     }
 }
 
