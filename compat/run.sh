@@ -70,6 +70,7 @@ run_suite() {
         cargo build --quiet --locked -p bandstand-agent --example scripted && pytest sdk sdk
         ;;
     mcp) pytest mcp mcp_stdio tokens ;;
+    ownmcp) pytest mcp mcp_own ;;
     ledger) pytest mcp ledger ;;
     socket031) pytest rest46 sockets/client ;;
     socket041) pytest rest51 sockets/client ;;
