@@ -30,6 +30,10 @@ def test_an_operation_of_our_own_keeps_our_document(case: schemathesis.Case, tar
     case.call_and_validate(base_url=target.url, headers=target.key_of(case.operation.path), checks=CHECKS)
 
 
+# Steps of all walks that a link led to something that is there.
+LED: list[str] = []
+
+
 @pytest.mark.parametrize("number", range(ROUNDS))
 def test_the_links_lead_where_the_document_says(number: int, target: Target) -> None:
     found: list[str] = []
@@ -63,5 +67,7 @@ def test_the_links_lead_where_the_document_says(number: int, target: Target) -> 
         if not found:
             raise
     assert not found, "\n\n".join(found)
-    led = [step for step in steps if "}" in step and step.endswith((" 200", " 201", " 202", " 204"))]
-    assert led, f"no link led anywhere: {steps}"
+    LED.extend(step for step in steps if "}" in step and step.endswith((" 200", " 201", " 202", " 204")))
+    # A single walk may meet nothing but refusals; all of them together may not.
+    if number == ROUNDS - 1:
+        assert LED, "no link led anywhere in any walk"

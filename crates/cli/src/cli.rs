@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod people;
+mod transcript;
 
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ pub(crate) use self::people::{
     Account, ChatArguments, CompletionsArguments, DemoArguments, LoginArguments, LogoutArguments, PeopleCommand,
     ProfilesArguments, RoomCommand, SendArguments, TailArguments, WhyArguments,
 };
+pub(crate) use self::transcript::{HistoryArguments, TranscriptCommand};
 
 use crate::settings::duration;
 use crate::settings::flags::{AllFlags, PlaceFlags};
@@ -86,6 +88,11 @@ pub(crate) enum Command {
                             ANTHROPIC_API_KEY, or from where the file says (key_env). The file is described in \
                             docs/models.md. SIGTERM and SIGINT let running turns end.")]
     Run(RunArguments),
+    /// Check, repair, convert and show the history of a model, of any provider
+    Transcript {
+        #[command(subcommand)]
+        command: TranscriptCommand,
+    },
     /// Serve the tools of an agent or a person to an MCP client: an editor, a coding agent
     #[command(after_help = "Speaks MCP on standard input and output; log lines are on standard error. The flags and \
                             variables are those of band-mcp. A server also serves MCP itself, at /mcp. \
@@ -109,6 +116,7 @@ impl Command {
         let place = match self {
             Self::Up(_) | Self::Mcp(_) | Self::Run(_) | Self::Config { .. } => return false,
             Self::People(command) => return command.wants_json(),
+            Self::Transcript { command } => return command.wants_json(),
             Self::Doctor(arguments) => return arguments.json,
             Self::Backup(arguments) => return arguments.json,
             Self::Restore(arguments) => return arguments.json,

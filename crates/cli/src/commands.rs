@@ -14,6 +14,7 @@ pub(crate) mod run;
 pub(crate) mod send;
 pub(crate) mod shell;
 pub(crate) mod tail;
+pub(crate) mod transcript;
 pub(crate) mod up;
 pub(crate) mod user;
 pub(crate) mod why;

@@ -45,6 +45,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Restore(arguments) => commands::backup::restore_backup(&arguments),
         Command::Mcp(arguments) => commands::mcp::run(&arguments),
         Command::People(command) => commands::people(command),
+        Command::Transcript { command } => commands::transcript::run(&command),
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Config { command: ConfigCommand::Print(arguments) } => commands::config::print(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),

@@ -16,3 +16,4 @@ mod program;
 mod run;
 mod starting;
 mod tls;
+mod transcript;
