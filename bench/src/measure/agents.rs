@@ -104,7 +104,7 @@ async fn measure(
     // In one room: what a turn costs.
     let room = setup::room(server.address, &[seat, asker]).await?;
     let child = Running(start(seat, &url)?);
-    let mut asking = Asking::new(server.address, asker, &room).await?;
+    let mut asking = Asking::new(server.address, asker, std::slice::from_ref(&room)).await?;
     asking.ask(&post(asker, &room, &[seat])).await?;
     sleep(SETTLE).await;
     let pid = child.0.id().to_string();
@@ -127,8 +127,8 @@ async fn measure(
     let groups: Vec<Vec<&Agent>> = (0..rooms).map(|_| vec![seat, asker]).collect();
     let rooms = setup::rooms(server.address, &groups).await?;
     let child = Running(start(seat, &url)?);
+    let mut asking = Asking::new(server.address, asker, &rooms).await?;
     for room in &rooms {
-        let mut asking = Asking::new(server.address, asker, room).await?;
         asking.ask(&post(asker, room, &[seat])).await?;
     }
     sleep(SETTLE).await;
@@ -138,16 +138,19 @@ async fn measure(
     Ok(Cost { cpu_per_turn: used / u32::try_from(turns).context("so many turns")?, turn_p50, kib, kib_with_rooms })
 }
 
-/// Asks in a room and waits for the answer.
+/// Asks in rooms, one question after the other, and waits for each answer.
 struct Asking {
     http: Http,
     socket: Socket,
 }
 
 impl Asking {
-    async fn new(address: std::net::SocketAddr, asker: &Agent, room: &str) -> Result<Self> {
+    async fn new(address: std::net::SocketAddr, asker: &Agent, rooms: &[String]) -> Result<Self> {
         let mut socket = Socket::connect(address, &asker.key).await?;
-        socket.join(&[format!("chat_room:{room}")]).await?;
+        let topics: Vec<String> = rooms.iter().map(|room| format!("chat_room:{room}")).collect();
+        for topics in topics.chunks(100) {
+            socket.join(topics).await?;
+        }
         Ok(Self { http: Http::connect(address).await?, socket })
     }
 
