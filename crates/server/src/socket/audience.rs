@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bandstand_domain::board::Overview;
 use bandstand_domain::event::Event;
 use bandstand_domain::identity::Profile;
-use bandstand_domain::membership::Participant;
+use bandstand_domain::membership::{Participant, ParticipantStatus};
 use bandstand_domain::message::Message;
 use bandstand_domain::room::{Room, UNTITLED};
 use bandstand_wire::ids::{IdentityId, IdentityKind, KeyId, RoomId};
@@ -24,6 +24,7 @@ use super::closing::Closing;
 use super::hub::Shared;
 use super::locked;
 use super::outbound::{Item, Mark};
+use super::presence;
 use crate::auth::Method;
 use crate::render;
 
@@ -219,6 +220,10 @@ fn participant_added(shared: &Shared, room: RoomId, participant: &Participant) {
             role: role.as_str(),
             status: status.as_str(),
         });
+        // Who is connected already will not come online: nothing else would tell those who watch.
+        if *status != ParticipantStatus::Blocked && locked(&shared.directory).is_online(profile.id) {
+            presence::tell(state.participants.users(), profile.id, profile.kind, true);
+        }
     });
 }
 

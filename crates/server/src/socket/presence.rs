@@ -2,10 +2,11 @@
 
 use bandstand_domain::membership::ParticipantStatus;
 use bandstand_store::{Store, StoreError};
-use bandstand_wire::ids::{IdentityKind, RoomId};
+use bandstand_wire::ids::{IdentityId, IdentityKind, RoomId};
 use bandstand_wire::push::{AgentConnection, ParticipantPresence, PresenceSnapshot, event};
 
 use super::audience::{count, json};
+use super::channel::Subscriber;
 use super::hub::Hub;
 use super::locked;
 use crate::auth::Caller;
@@ -32,24 +33,33 @@ pub(crate) async fn announce(hub: &Hub, store: &Store, who: Caller) {
             }
             // Read while the room is locked: of two announcements that race, the later one tells the later state.
             let online = locked(&shared.directory).is_online(who.identity);
-            let changed = json(&ParticipantPresence { id: who.identity, kind: who.kind, online });
-            let connection =
-                (who.kind == IdentityKind::Agent).then(|| json(&AgentConnection::new(who.identity, online))).flatten();
-            let mut told = 0;
-            for watcher in watchers {
-                if let Some(payload) = &changed {
-                    watcher.push(event::PARTICIPANT_PRESENCE_CHANGED, payload, None);
-                    told += 1;
-                }
-                if let Some(payload) = &connection {
-                    let name = if online { event::AGENT_CONNECTED } else { event::AGENT_DISCONNECTED };
-                    watcher.push(name, payload, None);
-                    told += 1;
-                }
-            }
-            count(told);
+            tell(watchers, who.identity, who.kind, online);
         });
     }
+}
+
+/// Tells some people of a room whether somebody in it is connected.
+pub(super) fn tell<'a>(
+    watchers: impl Iterator<Item = &'a Subscriber>,
+    id: IdentityId,
+    kind: IdentityKind,
+    online: bool,
+) {
+    let changed = json(&ParticipantPresence { id, kind, online });
+    let connection = (kind == IdentityKind::Agent).then(|| json(&AgentConnection::new(id, online))).flatten();
+    let mut told = 0;
+    for watcher in watchers {
+        if let Some(payload) = &changed {
+            watcher.push(event::PARTICIPANT_PRESENCE_CHANGED, payload, None);
+            told += 1;
+        }
+        if let Some(payload) = &connection {
+            let name = if online { event::AGENT_CONNECTED } else { event::AGENT_DISCONNECTED };
+            watcher.push(name, payload, None);
+            told += 1;
+        }
+    }
+    count(told);
 }
 
 /// Who of a room is connected, for the reply to a person's join.

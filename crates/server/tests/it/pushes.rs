@@ -120,6 +120,13 @@ async fn presence(app: TestApp) {
     let roster = olga.get(&room.path("/participants")).await.named();
     let online: Vec<&Value> = roster["data"].as_array().unwrap().iter().map(|row| &row["online"]).collect();
     assert_eq!(online, [true, true, false]);
+    // Who is connected already when it joins does not come online later: it is told of at once.
+    let carl = app.agent("carl").await;
+    let _connected = carl.socket().await;
+    ana.adds(&room, &carl).await.assert_status(201);
+    person.next_event("participant_added").await;
+    let there = person.next_event("participant_presence_changed").await;
+    assert_eq!((&there["id"], &there["online"]), (&json!(carl.id), &json!(true)));
 }
 
 async fn activity(app: TestApp) {
