@@ -56,6 +56,15 @@ pub(crate) fn pending<'m>(known: &'m [Migration], applied: &[(i64, String)]) -> 
     Ok(known.get(applied.len()..).unwrap_or_default())
 }
 
+/// Says in the log that a migration was applied: an upgrade is to be seen there, and the making of a new database is not.
+pub(crate) fn log_applied(migration: &Migration, new: bool) {
+    if new {
+        tracing::debug!(migration.number, migration.name, "schema made");
+    } else {
+        tracing::info!(migration.number, migration.name, "schema migrated");
+    }
+}
+
 /// Says which migration failed.
 pub(crate) fn failed(migration: &Migration, cause: &StoreError) -> StoreError {
     StoreError::Migration(format!("{:04}_{}: {cause}", migration.number, migration.name))

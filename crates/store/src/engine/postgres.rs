@@ -458,13 +458,14 @@ async fn migrate_locked(client: &Client, known: &[Migration], now_micros: i64) -
         .map_err(|error| convert(&error))?;
     let rows = client.query(migrate::APPLIED, &[]).await.map_err(|error| convert(&error))?;
     let applied = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<Vec<_>, _>>();
-    for migration in migrate::pending(known, &applied.map_err(|error| convert(&error))?)? {
+    let applied = applied.map_err(|error| convert(&error))?;
+    for migration in migrate::pending(known, &applied)? {
         if let Err(error) = apply(client, migration, now_micros).await {
             // The first error is the one to tell.
             let _ = client.batch_execute("ROLLBACK").await;
             return Err(migrate::failed(migration, &convert(&error)));
         }
-        tracing::info!(migration.number, migration.name, "schema migrated");
+        migrate::log_applied(migration, applied.is_empty());
     }
     Ok(())
 }

@@ -499,7 +499,7 @@ fn bring_up_to_date(
         }
         transaction.execute(migrate::NOTE, (migration.number, migration.name, now_micros)).map_err(failed)?;
         transaction.commit().map_err(failed)?;
-        tracing::info!(migration.number, migration.name, "schema migrated");
+        migrate::log_applied(migration, applied.is_empty());
     }
     connection.execute_batch("PRAGMA foreign_keys = ON").map_err(convert)
 }
