@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use bandstand_wire::ids::RoomId;
 
-pub use call::trusting_the_machine;
+pub use call::{tls_for, trusting_the_machine};
 pub use error::{ClientError, MarkFate, Refusal};
 pub use human::{HumanClient, HumanMemoryQuery, HumanMessageQuery, HumanPage, RequestAnswer};
 pub use options::{ApiKey, ClientOptions, Idempotency};

@@ -16,7 +16,7 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Response;
 use axum::routing::any;
-use bandstand_agent::client::{ApiKey, ClientError, trusting_the_machine};
+use bandstand_agent::client::{ApiKey, ClientError, tls_for};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -110,7 +110,7 @@ pub fn routes(options: HttpOptions) -> Result<Router, ClientError> {
     let service = StreamableHttpService::new(|| Ok(Door::default()), Arc::clone(&manager), config);
     let access = SessionOptions {
         shown_url: options.shown_url,
-        tls: Some(trusting_the_machine()?),
+        tls: Some(tls_for(&options.base_url)?),
         proxies: options.proxies,
         ..SessionOptions::new(&options.base_url)
     };
