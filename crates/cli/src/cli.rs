@@ -1,11 +1,12 @@
 //! What can be typed.
 
+mod groups;
 mod people;
 mod transcript;
 
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub(crate) use self::people::{
     Account, ChatArguments, CompletionsArguments, DemoArguments, LoginArguments, LogoutArguments, PeopleCommand,
@@ -23,14 +24,26 @@ use crate::settings::flags::{AllFlags, PlaceFlags};
     version,
     propagate_version = true,
     max_term_width = 100,
-    after_help = "Look at it first: `bandstand demo`. Then start with `bandstand up` and `bandstand agent add NAME`.\n\n\
-                  Exit codes, of every command: 0 it was done; 1 it was refused, or did not work; 2 it was called in a \
+    after_help = "Exit codes, of every command: 0 it was done; 1 it was refused, or did not work; 2 it was called in a \
                   wrong way, or a setting is wrong. With --json, a failure is a JSON object as well: \
                   {\"error\": {\"message\": …}}."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// What was typed; ends the process with help or with what is wrong, as clap does.
+    pub(crate) fn read() -> Self {
+        let matches = Self::definition().get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
+    /// The commands as they are read and shown.
+    pub(crate) fn definition() -> clap::Command {
+        groups::grouped(Self::command())
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -80,32 +93,43 @@ pub(crate) enum Command {
                             PostgreSQL, whichever it was taken from: that is also the way from one to the other. It holds \
                             every message and the hashes of all keys: keep it as safe as the data folder.")]
     Backup(BackupArguments),
-    /// Make an installation from a backup, in an empty data folder or database
-    #[command(after_help = "All of the backup is checked before anything is written. Broken off, it leaves nothing.")]
+    /// Make an installation from a backup, in an empty place
+    #[command(
+        after_help = "Into an empty data folder or database. All of the backup is checked before anything is written. \
+                            Broken off, it leaves nothing."
+    )]
     Restore(RestoreArguments),
-    /// Run an agent whose turns are a model's: no code, a file of a few lines
+    /// Run an agent whose turns are a model's: a short file, no code
     #[command(after_help = "The agent's key is read from BANDSTAND_AGENT_KEY, the model's from OPENAI_API_KEY or \
                             ANTHROPIC_API_KEY, or from where the file says (key_env). The file is described in \
                             docs/models.md. SIGTERM and SIGINT let running turns end.")]
     Run(RunArguments),
-    /// Check, repair, convert and show the history of a model, of any provider
+    /// Check, repair, convert and show histories of any model
     Transcript {
         #[command(subcommand)]
         command: TranscriptCommand,
     },
-    /// Serve the tools of an agent or a person to an MCP client: an editor, a coding agent
-    #[command(after_help = "Speaks MCP on standard input and output; log lines are on standard error. The flags and \
-                            variables are those of band-mcp. A server also serves MCP itself, at /mcp. \
-                            Exit code 2 when a key for a scope is missing.")]
+    /// Serve an agent's or a person's tools to an MCP client
+    #[command(
+        after_help = "An editor or a coding agent starts it. It speaks MCP on standard input and output; log lines are on \
+                      standard error. The flags and variables are those of band-mcp. A server also serves MCP itself, at \
+                      /mcp. Exit code 2 when a key for a scope is missing."
+    )]
     Mcp(McpArguments),
     #[command(flatten)]
     People(PeopleCommand),
-    /// Show settings
+    /// Say whether a server runs on this data, and where
+    #[command(
+        after_help = "It asks the server and touches no data. Exit code 1 when none runs, or when it is not ready: \
+                            for health checks of containers."
+    )]
+    Status(StatusArguments),
+    /// Show settings, with their defaults and what each is for
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
     },
-    /// Say what is wrong with this installation, and what to do about it
+    /// Say what is wrong with this installation, and what to do
     #[command(after_help = "Exit code 1 when something must be mended, 0 otherwise.")]
     Doctor(DoctorArguments),
 }
@@ -118,6 +142,7 @@ impl Command {
             Self::People(command) => return command.wants_json(),
             Self::Transcript { command } => return command.wants_json(),
             Self::Doctor(arguments) => return arguments.json,
+            Self::Status(arguments) => return arguments.json,
             Self::Backup(arguments) => return arguments.json,
             Self::Restore(arguments) => return arguments.json,
             Self::User {
@@ -641,6 +666,15 @@ pub(crate) struct RestoreArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct StatusArguments {
+    /// Answer in JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) flags: PlaceFlags,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
     /// Answer in JSON
     #[arg(long)]
@@ -652,10 +686,9 @@ pub(crate) struct DoctorArguments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_definitions_are_consistent() {
-        Cli::command().debug_assert();
+        Cli::definition().debug_assert();
     }
 }

@@ -13,6 +13,7 @@ pub(crate) mod room;
 pub(crate) mod run;
 pub(crate) mod send;
 pub(crate) mod shell;
+pub(crate) mod status;
 pub(crate) mod tail;
 pub(crate) mod transcript;
 pub(crate) mod up;

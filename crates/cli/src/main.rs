@@ -16,8 +16,6 @@ mod sys;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::cli::{Cli, Command, ConfigCommand};
 use crate::output::{Failure, report};
 
@@ -27,7 +25,7 @@ fn environment(name: &str) -> Option<OsString> {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::read();
     let json = cli.command.wants_json();
     run(cli).unwrap_or_else(|failure| report(&failure, json))
 }
@@ -48,6 +46,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Transcript { command } => commands::transcript::run(&command),
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Config { command: ConfigCommand::Print(arguments) } => commands::config::print(&arguments),
+        Command::Status(arguments) => commands::status::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
     }
 }

@@ -9,7 +9,7 @@ mod value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -157,12 +157,19 @@ impl Settings {
         self.data.join("admin.sock")
     }
 
-    /// The server's address as clients write it; `bound` is where it really listens.
+    /// The server's address as clients write it; `bound` is where it really listens. Nobody connects to "all addresses":
+    /// of those it names this machine's own.
     pub(crate) fn url(&self, bound: SocketAddr) -> String {
+        let ip = match bound.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+            ip => ip,
+        };
+        let reached = SocketAddr::new(ip, bound.port());
         match &self.public_url {
             Some(url) => url.clone(),
-            None if self.tls_cert.is_some() => format!("https://{bound}"),
-            None => format!("http://{bound}"),
+            None if self.tls_cert.is_some() => format!("https://{reached}"),
+            None => format!("http://{reached}"),
         }
     }
 

@@ -8,8 +8,11 @@ use crate::demo::Part;
 /// The commands of people, and those that show what there is.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PeopleCommand {
-    /// Watch agents and a person at work, and a crash that loses nothing; needs no keys and no network
-    #[command(after_help = "It takes some seconds, runs on this machine alone and leaves nothing behind.")]
+    /// Watch agents at work, and a crash that loses nothing
+    #[command(
+        after_help = "It takes some seconds, needs no keys and no network, runs on this machine alone and leaves nothing \
+                      behind."
+    )]
     Demo(DemoArguments),
     /// One of the demo's agents
     #[command(hide = true)]
@@ -35,10 +38,10 @@ pub(crate) enum PeopleCommand {
         #[command(subcommand)]
         command: RoomCommand,
     },
-    /// Live in a room: what is said, who is there, who works, and what becomes of your messages
+    /// Live in a room: what is said, who is there and who works
     #[command(
-        after_help = "Enter sends, Tab completes a mention, PgUp pages back, Ctrl-O shows events with all their lines, \
-                            Ctrl-C leaves."
+        after_help = "Under each of your messages stands what became of it. Enter sends, Tab completes a mention, PgUp \
+                      pages back, Ctrl-O shows events with all their lines, Ctrl-C leaves."
     )]
     Chat(ChatArguments),
     /// Say something in a room

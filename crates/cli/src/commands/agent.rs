@@ -97,7 +97,15 @@ fn instructions(added: &WithKey<AgentRow>, url: &str) -> String {
   id   {id}
   key  {key}   (shown this once; `bandstand key rotate {handle}` makes a new one)
 
-Save this as agent.py, then: pip install band-sdk==6.0.1 && python agent.py
+Save the program below as agent.py, and run it with Python 3.11 or newer. It says nothing itself:
+
+  python3 -m venv .venv && .venv/bin/pip install band-sdk==6.0.1
+  .venv/bin/python agent.py
+
+Then talk to it, once you are logged in (bandstand login --url {url}):
+
+  bandstand room new Hello --with {handle}
+  bandstand chat Hello
 
 import asyncio
 from band import Agent

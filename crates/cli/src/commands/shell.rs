@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::CommandFactory;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
@@ -13,13 +12,13 @@ use crate::output::{Failure, say};
 /// Prints completions.
 pub(crate) fn completions(arguments: &CompletionsArguments) -> Result<ExitCode, Failure> {
     let mut text = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Cli::command(), "bandstand", &mut text);
+    clap_complete::generate(arguments.shell, &mut Cli::definition(), "bandstand", &mut text);
     tell(text)
 }
 
 /// Prints the manual page: the program's own, then each command.
 pub(crate) fn manual() -> Result<ExitCode, Failure> {
-    let mut program = Cli::command();
+    let mut program = Cli::definition();
     program.build();
     let mut text = Vec::new();
     Man::new(program.clone()).render(&mut text).map_err(anyhow::Error::from)?;

@@ -15,6 +15,7 @@ use bandstand_server::start::App;
 use bandstand_server::telemetry::Metrics;
 use bandstand_server::tls::{self, TlsConfig};
 use bandstand_store::DataLock;
+use sd_notify::NotifyState;
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
@@ -173,6 +174,7 @@ impl Doors {
             version = env!("CARGO_PKG_VERSION"),
             "ready"
         );
+        tell_manager(NotifyState::Ready);
 
         let options = ServeOptions {
             tls,
@@ -227,13 +229,21 @@ fn greet(first: &FirstStart, settings: &Settings, url: &str) {
          The owner's key, shown this once:\n\n  \
            export BAND_REST_URL={url}\n  \
            export BAND_API_KEY={}\n\n\
-         Next, in another terminal, register an agent and get a program for it:\n\n  \
-           bandstand agent add my-agent{place}\n\n\
+         Next, in another terminal, register an agent and get a program for it, and log in to talk to it:\n\n  \
+           bandstand agent add my-agent{place}\n  \
+           bandstand login --url {url}\n\n\
          Lost the key? bandstand key rotate {handle}{place}\n",
         first.key.reveal()
     ));
     if let Err(error) = shown {
         tracing::error!(%error, "could not print the owner's key; `bandstand key rotate {handle}` makes a new one");
+    }
+}
+
+/// Tells whoever started this process how far it is, when asked to (`Type=notify` of systemd).
+fn tell_manager(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        tracing::warn!(%error, "cannot tell the service manager how far this server is");
     }
 }
 
@@ -266,6 +276,7 @@ struct Signals {
 impl Signals {
     async fn watch(mut self, drain: CancellationToken, cut: CancellationToken) {
         self.next().await;
+        tell_manager(NotifyState::Stopping);
         drain.cancel();
         self.next().await;
         tracing::warn!("second signal: cutting connections");

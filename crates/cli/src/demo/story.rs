@@ -136,10 +136,12 @@ impl Story {
             "Each question about a message had an answer: nobody has to guess why an agent is silent.",
             "A process died in the middle of its work, and its message was finished: nothing acknowledged is lost.",
         ] {
-            self.print.note(&format!("- {line}"));
+            self.print.point(line);
         }
+        self.print.heading("Next");
+        self.print.point("`bandstand up` starts a server that stays.");
         self.print
-            .note("Next: `bandstand up` starts a server that stays; the README's first five minutes go on from there.");
+            .point("`bandstand agent add NAME`, in another terminal, registers an agent and prints a program for it.");
     }
 
     /// Kills an agent's process and starts another one, and awaits that it is there.
@@ -208,6 +210,8 @@ impl Story {
 
     /// Prints what is said until something happens.
     async fn until<T>(&mut self, what: &str, mut found: impl FnMut(&Happening) -> Option<T>) -> anyhow::Result<T> {
+        // The planner comes before anybody looks, so whether its joining is seen is chance.
+        let first = self.seats.first().map(|seat| seat.id);
         let waiting = async {
             loop {
                 let Some(happening) = self.feed.recv().await else { bail!("the room can no longer be followed") };
@@ -216,7 +220,7 @@ impl Story {
                         let row = row_of(row)?;
                         self.print.row(&row, row.sender_id == self.me);
                     }
-                    Happening::Joined(who) if who.id != self.me => {
+                    Happening::Joined(who) if who.id != self.me && Some(who.id) != first => {
                         self.print.note(&format!("{} joins the room.", who.name));
                     }
                     Happening::Ended(error) => bail!("the room can no longer be followed: {error:#}"),

@@ -278,3 +278,20 @@ fn behind_a_proxy_addresses_count_only_when_it_tells_them() {
     let error = loaded(&flags(&[("data", "/nowhere"), ("client_address_header", "x: y")]), &[]).unwrap_err();
     assert!(error.to_string().contains("is no name of a header"), "{error}");
 }
+
+#[test]
+fn the_address_that_is_shown_can_be_connected_to() {
+    let plain = Settings::default();
+    let tls = Settings { tls_cert: Some("cert.pem".into()), ..Settings::default() };
+    let public = Settings { public_url: Some("https://band.example.org".into()), ..Settings::default() };
+    for (settings, bound, shown) in [
+        (&plain, "127.0.0.1:4000", "http://127.0.0.1:4000"),
+        (&plain, "0.0.0.0:4000", "http://127.0.0.1:4000"),
+        (&plain, "[::]:4000", "http://[::1]:4000"),
+        (&plain, "192.0.2.7:4000", "http://192.0.2.7:4000"),
+        (&tls, "0.0.0.0:443", "https://127.0.0.1:443"),
+        (&public, "0.0.0.0:4000", "https://band.example.org"),
+    ] {
+        assert_eq!(settings.url(bound.parse().unwrap()), shown);
+    }
+}

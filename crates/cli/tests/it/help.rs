@@ -24,6 +24,9 @@ fn help_texts() {
         ("help_send", &["send", "--help"]),
         ("help_tail", &["tail", "--help"]),
         ("help_why", &["why", "--help"]),
+        ("help_mcp", &["mcp", "--help"]),
+        ("help_demo", &["demo", "--help"]),
+        ("help_status", &["status", "--help"]),
     ] {
         insta::assert_snapshot!(name, help(arguments));
     }

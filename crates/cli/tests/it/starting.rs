@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::net::UnixDatagram;
+use std::time::Duration;
 
 use crate::program::{Installation, Said, Server, http_client, mode};
 
@@ -57,6 +59,58 @@ fn a_weak_preset_key_ends_with_2_before_anything_is_made() {
     assert!(err.contains("BANDSTAND_OWNER_KEY") && err.contains("32 characters"), "{err}");
     assert!(!err.contains("band_u_short"), "{err}");
     assert!(!installation.data().exists());
+}
+
+#[test]
+fn a_service_manager_is_told_when_it_is_ready_and_when_it_stops() {
+    let installation = Installation::new();
+    let path = installation.path("notify.sock");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let told = || {
+        let mut text = [0; 256];
+        let length = manager.recv(&mut text).unwrap();
+        String::from_utf8_lossy(&text[..length]).into_owned()
+    };
+    let mut command = installation.command(&["up", "--listen", "127.0.0.1:0"]);
+    command.env("NOTIFY_SOCKET", &path);
+    let server = Server::start(command);
+    assert_eq!(told(), "READY=1\n");
+    server.stop();
+    assert_eq!(told(), "STOPPING=1\n");
+}
+
+#[tokio::test]
+async fn a_machine_without_certificates_serves_everything() {
+    let installation = Installation::new();
+    let mut command = installation.command(&["up", "--listen", "127.0.0.1:0"]);
+    command.env("SSL_CERT_FILE", "/nowhere").env("SSL_CERT_DIR", "/nowhere");
+    let server = Server::start(command);
+    // The key is missing, the door is there.
+    assert_eq!(http_client().post(server.url("/mcp")).send().await.unwrap().status(), 401);
+    let (_, err) = server.stop();
+    assert!(!err.contains("ERROR"), "{err}");
+}
+
+#[test]
+fn status_says_whether_a_server_runs() {
+    let installation = Installation::new();
+    let none = installation.run(&["status"]);
+    assert_eq!(none.code, Some(1));
+    assert!(none.err.contains("no server runs on") && none.err.contains("bandstand up --data"), "{}", none.err);
+    assert!(!installation.data().exists(), "it makes nothing");
+    let json = installation.run(&["status", "--json"]);
+    assert!(json.code == Some(1) && json.out.contains(r#"{"error":"#), "{}", json.out);
+
+    let server = installation.up();
+    let said = installation.run(&["status"]);
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+    assert!(said.out.starts_with(&format!("ready: {} (version ", server.url(""))), "{}", said.out);
+    assert!(said.out.contains(&format!("pid {}", server.pid())), "{}", said.out);
+    let about = installation.json(&["status"]);
+    assert_eq!((&about["status"], &about["url"]), (&"ready".into(), &server.url("").into()));
+    server.stop();
+    assert_eq!(installation.run(&["status"]).code, Some(1));
 }
 
 #[test]
