@@ -124,15 +124,19 @@ class Server:
 
     def command(self, *arguments: str) -> dict[str, object]:
         """Runs the command line against this server's data and reads its JSON."""
+        return json.loads(self.said(*arguments, "--json"))
+
+    def said(self, *arguments: str) -> str:
+        """Runs the command line against this server's data; what it prints."""
         done = subprocess.run(
-            [str(binary()), *arguments, *self._place(), "--json"],
+            [str(binary()), *arguments, *self._place()],
             capture_output=True,
             text=True,
             env=self._environment(),
             timeout=60,
         )
         assert done.returncode == 0, f"{arguments} ended with {done.returncode}\n{done.stdout}{done.stderr}"
-        return json.loads(done.stdout)
+        return done.stdout
 
     def log(self) -> str:
         """The end of what it wrote, for a failure's report."""
