@@ -115,6 +115,10 @@ pub static PROFILES: &[Profile] = &[
     Profile { name: "lmstudio", stream_notes: "empty ids, whole arguments in one chunk", ..COMPATIBLE },
     Profile {
         name: "litellm",
+        // Its proxy offers all three, whatever stands behind it.
+        formats: &[OpenAiChat, OpenAiResponses, Anthropic],
+        // An empty text it replaces by words of its own before an Anthropic model.
+        empty_content: EmptyContent::Null,
         signature_in_id: true,
         stream_notes: "the id on every chunk, block numbers as indexes, a closing summary chunk",
         ..COMPATIBLE

@@ -21,6 +21,14 @@ struct Slot {
     rest: Map<String, Value>,
 }
 
+/// Thinking with its signature on its way, as a gateway before another API hands it on.
+#[derive(Debug)]
+struct Thinking {
+    index: Option<u64>,
+    text: String,
+    rest: Map<String, Value>,
+}
+
 /// Puts the chunks of one completion together. Of several choices the first counts.
 #[derive(Debug, Default)]
 pub struct Assembler {
@@ -29,6 +37,9 @@ pub struct Assembler {
     reasoning: String,
     reasoning_field: &'static str,
     reasoning_details: Vec<Value>,
+    thinking: Vec<Thinking>,
+    /// The same of a gateway before Responses; they come whole.
+    reasoning_items: Vec<Value>,
     slots: Vec<Slot>,
     finish_reason: Option<String>,
     usage: Option<Value>,
@@ -85,6 +96,10 @@ impl Assembler {
             }
         }
         self.reasoning_details.extend(list(delta, "reasoning_details").iter().cloned());
+        self.reasoning_items.extend(list(delta, "reasoning_items").iter().cloned());
+        for block in list(delta, "thinking_blocks") {
+            self.thinking(block);
+        }
         let text: String = match delta.get("content") {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Array(parts)) => parts.iter().map(|part| string(part, "text")).collect(),
@@ -103,6 +118,20 @@ impl Assembler {
         }
         if let Some(call) = delta.get("function_call").filter(|call| call.is_object()) {
             self.entry(&json!({ "index": 0, "function": call }));
+        }
+    }
+
+    /// A block comes in pieces, its signature last; one that is redacted comes whole.
+    fn thinking(&mut self, piece: &Value) {
+        let index = number(piece, "index");
+        let fields = rest(piece, &["index", "thinking"]);
+        let signed = |block: &Thinking| block.rest.contains_key("signature");
+        match self.thinking.last_mut() {
+            Some(last) if last.index == index && last.rest.get("type") == fields.get("type") && !signed(last) => {
+                last.text.push_str(string(piece, "thinking"));
+                last.rest.extend(fields);
+            }
+            _ => self.thinking.push(Thinking { index, text: string(piece, "thinking").to_owned(), rest: fields }),
         }
     }
 
@@ -220,6 +249,12 @@ impl Assembler {
         if !self.reasoning_details.is_empty() {
             message["reasoning_details"] = Value::Array(std::mem::take(&mut self.reasoning_details));
         }
+        if !self.thinking.is_empty() {
+            message["thinking_blocks"] = self.thinking.drain(..).map(Thinking::value).collect();
+        }
+        if !self.reasoning_items.is_empty() {
+            message["reasoning_items"] = Value::Array(std::mem::take(&mut self.reasoning_items));
+        }
         if !self.refusal.is_empty() {
             message["refusal"] = json!(self.refusal);
         }
@@ -244,6 +279,19 @@ impl Assembler {
             }
         }
         assembled
+    }
+}
+
+impl Thinking {
+    fn value(self) -> Value {
+        let mut block = Map::new();
+        let mut rest = self.rest;
+        block.extend(rest.shift_remove_entry("type"));
+        if block.get("type").is_none_or(|kind| kind == "thinking") {
+            block.insert("thinking".to_owned(), json!(self.text));
+        }
+        block.extend(rest);
+        Value::Object(block)
     }
 }
 
@@ -277,4 +325,52 @@ fn repeats(collected: &str, fragment: &str) -> bool {
     }
     let read = |text: &str| serde_json::from_str::<Map<String, Value>>(text).ok();
     read(collected).is_some_and(|collected| read(fragment).is_some_and(|fragment| fragment == collected))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::Format;
+
+    /// What LiteLLM makes of the thinking of another API has to go back to it, or that API refuses the next request.
+    #[test]
+    fn signed_thinking_is_kept_as_in_a_plain_reply() {
+        let mut assembler = Assembler::default();
+        let delta = |delta: Value| json!({ "choices": [{ "index": 0, "delta": delta }] });
+        for chunk in [
+            delta(
+                json!({ "reasoning_content": "Who ", "thinking_blocks": [{ "type": "thinking", "thinking": "Who ", "index": 0 }] }),
+            ),
+            delta(
+                json!({ "reasoning_content": "is?", "thinking_blocks": [{ "type": "thinking", "thinking": "is?", "index": 0 }] }),
+            ),
+            delta(
+                json!({ "thinking_blocks": [{ "type": "thinking", "thinking": "", "signature": "s1", "index": 0 }] }),
+            ),
+            delta(json!({ "thinking_blocks": [{ "type": "redacted_thinking", "data": "d", "index": 1 }] })),
+            delta(
+                json!({ "thinking_blocks": [{ "type": "thinking", "thinking": "Aha", "signature": null, "index": 2 }] }),
+            ),
+            delta(
+                json!({ "thinking_blocks": [{ "type": "thinking", "thinking": "", "signature": "s2", "index": 2 }] }),
+            ),
+            delta(json!({ "content": "Two." })),
+            json!({ "choices": [{ "index": 0, "finish_reason": "stop", "delta": {
+                "content": "", "reasoning_items": [{ "type": "reasoning", "id": "rs_1", "encrypted_content": "e" }],
+            } }] }),
+            json!("[DONE]"),
+        ] {
+            assembler.value(&chunk);
+        }
+        let assembled = assembler.finish();
+        let blocks = json!([
+            { "type": "thinking", "thinking": "Who is?", "signature": "s1" },
+            { "type": "redacted_thinking", "data": "d" },
+            { "type": "thinking", "thinking": "Aha", "signature": "s2" },
+        ]);
+        assert_eq!(assembled.raw.pointer("/choices/0/message/thinking_blocks"), Some(&blocks));
+        let carried = assembled.reply.message.carried.of(Format::OpenAiChat).expect("fields of its own");
+        assert_eq!(carried.get("thinking_blocks"), Some(&blocks));
+        assert_eq!(carried.get("reasoning_items").and_then(|items| items.pointer("/0/id")), Some(&json!("rs_1")));
+    }
 }
