@@ -33,11 +33,14 @@ pub struct EncodeOptions {
     pub profile: &'static Profile,
     /// Anthropic only.
     pub mid_system: MidSystem,
+    /// Responses only: whether the model reasons. It refuses an item's id without the reasoning that it was made with, so
+    /// the copy that is sent keeps an id only behind its reasoning.
+    pub reasoning_model: bool,
 }
 
 impl Default for EncodeOptions {
     fn default() -> Self {
-        Self { profile: Profile::none(), mid_system: MidSystem::default() }
+        Self { profile: Profile::none(), mid_system: MidSystem::default(), reasoning_model: false }
     }
 }
 

@@ -86,7 +86,7 @@ impl ProviderHistory {
     /// Writes and repairs the copy.
     pub fn prepare(transcript: &Transcript, format: Format, options: &EncodeOptions) -> Self {
         let Encoded { payload, warnings, names } = encode_history(transcript, format, options);
-        let lint = LintOptions { format, profile: options.profile, reasoning_model: false };
+        let lint = LintOptions { format, profile: options.profile, reasoning_model: options.reasoning_model };
         let repaired = repair(&payload, &lint);
         Self { format, payload: repaired.payload, names, warnings, repaired: repaired.findings }
     }

@@ -158,7 +158,8 @@ fn format() -> impl Strategy<Value = Format> {
 
 fn options() -> impl Strategy<Value = EncodeOptions> {
     let mid_system = prop_oneof![Just(MidSystem::Hoist), Just(MidSystem::Native), Just(MidSystem::User)];
-    (0..PROFILES.len(), mid_system).prop_map(|(at, mid_system)| EncodeOptions { profile: &PROFILES[at], mid_system })
+    (0..PROFILES.len(), mid_system)
+        .prop_map(|(at, mid_system)| EncodeOptions { mid_system, ..EncodeOptions::for_profile(&PROFILES[at]) })
 }
 
 fn codes(warnings: &Warnings) -> BTreeSet<&'static str> {

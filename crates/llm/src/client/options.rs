@@ -125,7 +125,8 @@ impl ModelOptions {
     }
 
     pub(super) fn encode(&self) -> EncodeOptions {
-        EncodeOptions { mid_system: self.mid_system, ..EncodeOptions::for_profile(self.profile) }
+        let (mid_system, reasoning_model) = (self.mid_system, self.reasoning);
+        EncodeOptions { mid_system, reasoning_model, ..EncodeOptions::for_profile(self.profile) }
     }
 
     /// The address that requests go to.

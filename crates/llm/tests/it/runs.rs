@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bandstand_llm::client::ModelClient;
 use bandstand_llm::registry::{Approval, Registry, Tool, ToolError};
 use bandstand_llm::run::{Finished, RegisteredTools, RunOptions, Unobserved, run};
 use bandstand_llm::tool_loop::{OnDenied, Outcome, Policy};
@@ -12,7 +13,7 @@ use futures_util::FutureExt as _;
 use serde_json::json;
 use tokio::sync::Barrier;
 
-use super::{client, ways};
+use super::{client, options, ways};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Port {
@@ -140,5 +141,24 @@ async fn a_limit_of_time_a_cancellation_and_a_failure_leave_a_valid_history() {
         let finished = ran(&server, api, stream, RunOptions::default()).await;
         assert!(matches!(&finished.outcome, Outcome::ModelFailed(error) if error.message == "too long"));
         assert_eq!(finished.failure.and_then(|error| error.status()), Some(400));
+    }
+}
+
+/// The id of an item without the reasoning that it was made with is refused, and not every reply has reasoning.
+#[tokio::test]
+async fn a_model_that_reasons_does_not_have_to() {
+    for stream in [false, true] {
+        let script = [Answer::Reply(calls(&[("a", "tide", json!({"port": "K"}))])), Answer::Reply(says("5 m."))];
+        let server = ModelServer::start(script).await;
+        let mut options = options(&server, Format::OpenAiResponses, stream);
+        options.reasoning = true;
+        let client = ModelClient::new(options).expect("a client");
+        let tools = RegisteredTools::new(tools(), Arc::new(Barrier::new(2)));
+        let finished = run(&client, &tools, asked(), RunOptions::default(), &mut Unobserved).await;
+        assert_eq!(finished.outcome, Outcome::Answer { text: "5 m.".into() });
+        let sent = server.asked().pop().expect("a request").body;
+        let call = sent["input"].as_array().and_then(|items| items.iter().find(|item| item["type"] == "function_call"));
+        let call = call.expect("the call");
+        assert_eq!((&call["call_id"], call.get("id")), (&json!("a"), None), "{sent}");
     }
 }

@@ -75,7 +75,7 @@ fn options_of(input: &Value) -> Result<EncodeOptions, String> {
         Some("user") => MidSystem::User,
         Some(other) => return Err(format!("mid_system {other:?} is unknown")),
     };
-    Ok(EncodeOptions { profile: profile_of(input)?, mid_system })
+    Ok(EncodeOptions { mid_system, ..EncodeOptions::for_profile(profile_of(input)?) })
 }
 
 fn expect_warnings(expected: &Value, actual: &Warnings) -> Outcome {
