@@ -17,6 +17,8 @@ pub(crate) struct Bench {
     pub(crate) database: Option<String>,
     /// A Python that has band-sdk, if another one is to be used.
     pub(crate) python: Option<PathBuf>,
+    /// A Python that has the providers' packages, if another one is to be used.
+    pub(crate) transcript_python: Option<PathBuf>,
     /// What the disk itself takes.
     pub(crate) disk: Vec<Samples>,
     /// The figures.
@@ -54,6 +56,7 @@ impl Bench {
             server,
             database: options.database.clone(),
             python: options.python.clone(),
+            transcript_python: options.transcript_python.clone(),
             disk: Vec::new(),
             report,
             quick: options.quick,

@@ -22,7 +22,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 
 use crate::bench::Bench;
-use crate::measure::{agents, disk, fanout, history, memory, posts, push};
+use crate::measure::{agents, disk, fanout, history, memory, posts, push, transcripts};
 use crate::options::{Cli, Command, Options};
 
 fn main() -> Result<ExitCode> {
@@ -55,6 +55,7 @@ async fn measure(command: Command, options: &Options) -> Result<ExitCode> {
         ("memory", matches!(command, Command::Memory)),
         ("history", matches!(command, Command::History)),
         ("agents", matches!(command, Command::Agents)),
+        ("transcripts", matches!(command, Command::Transcripts)),
     ] {
         if !wanted && !all {
             continue;
@@ -66,6 +67,7 @@ async fn measure(command: Command, options: &Options) -> Result<ExitCode> {
             "fanout" => Box::pin(fanout::run(&mut bench)).await,
             "memory" => Box::pin(memory::run(&mut bench)).await,
             "agents" => Box::pin(agents::run(&mut bench)).await,
+            "transcripts" => transcripts::run(&mut bench),
             _ => Box::pin(history::run(&mut bench)).await,
         };
         if let Err(error) = made {

@@ -7,3 +7,4 @@ pub(crate) mod history;
 pub(crate) mod memory;
 pub(crate) mod posts;
 pub(crate) mod push;
+pub(crate) mod transcripts;

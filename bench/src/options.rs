@@ -32,6 +32,9 @@ pub(crate) enum Command {
     History,
     /// An agent of our SDK beside one of band-sdk (needs the environment that ./test makes, or --python)
     Agents,
+    /// Conversions, streams and lints of histories, beside the providers' own Python packages (needs the environment that
+    /// ./test makes, or --transcript-python)
+    Transcripts,
     /// The handler that the server is compared with (started by `posts`)
     #[command(hide = true)]
     Ceiling(CeilingOptions),
@@ -62,6 +65,9 @@ pub(crate) struct Options {
     /// The Python of `agents`, one that has band-sdk [default: compat/.venv-sdk/bin/python]
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) python: Option<PathBuf>,
+    /// The Python of `transcripts`, one that has openai and anthropic [default: compat/.venv-transcript/bin/python]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(crate) transcript_python: Option<PathBuf>,
     /// The date to print with the figures
     #[arg(long, global = true, value_name = "DATE")]
     pub(crate) date: Option<String>,
