@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the real clients against the server, all suites or those that are named, and fails when one does.
 #
-#   compat/run.sh [rest46 rest51 sdk mcp ownmcp ledger socket031 socket041 frames node s3 fuzz transcript]
+#   compat/run.sh [rest46 rest51 sdk mcp ownmcp ledger socket031 socket041 frames node s3 fuzz transcript litellm]
 #
 #   BANDSTAND_BIN         the server (default: target/debug/bandstand of this repository)
 #   COMPAT_ENGINE         sqlite (default) or postgres
@@ -82,12 +82,16 @@ run_suite() {
         cargo build --quiet --locked -p bandstand-transcript --example transcript_bridge &&
             pytest transcript -c transcript/pytest.ini --rootdir transcript transcript
         ;;
+    litellm)
+        # The proxy has an environment of its own; its tests are clients of the server as all others are.
+        cargo build --quiet --locked -p bandstand-testkit --example scripted_model && pytest rest51 litellm_proxy
+        ;;
     *) fail "no suite is called $1" ;;
     esac
 }
 
 suites=("$@")
-[[ $# -gt 0 ]] || suites=(rest46 rest51 sdk mcp ownmcp ledger socket031 socket041 frames node s3 fuzz transcript)
+[[ $# -gt 0 ]] || suites=(rest46 rest51 sdk mcp ownmcp ledger socket031 socket041 frames node s3 fuzz transcript litellm)
 failed=()
 for suite in "${suites[@]}"; do
     echo "== $suite ($COMPAT_ENGINE)"

@@ -41,7 +41,7 @@ node_environment() {
     echo "$wanted" >node/node_modules/made-from
 }
 
-for name in rest46 rest51 sdk mcp s3 fuzz transcript; do
+for name in rest46 rest51 sdk mcp s3 fuzz transcript litellm; do
     python_environment "$name"
 done
 node_environment

@@ -144,6 +144,11 @@ impl ModelServer {
     pub fn asked(&self) -> Vec<Asked> {
         lock(&self.inner).asked.clone()
     }
+
+    /// What was wrong with the histories so far, in a provider's eyes.
+    pub fn faults(&self) -> Vec<String> {
+        lock(&self.inner).faults.clone()
+    }
 }
 
 impl Drop for ModelServer {
