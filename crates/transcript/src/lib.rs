@@ -59,13 +59,17 @@
 //! | [`profile`] | what servers refuse and bend, as one table |
 //! | [`project`](mod@project) | what survives in a format; property tests hold the converters to it |
 //! | [`lint`](mod@lint), [`repair`](mod@repair), [`read`](mod@read) | faults of a history, a copy without them, and histories in broken files |
+//! | [`answers`] | which result answers which call |
+//! | [`diff`](mod@diff) | what became of a conversation: two transcripts, compared by what they mean |
 //! | [`room`] | our own rooms: `/context` rows, `tool_call` and `tool_result` events |
 //! | [`sse`], [`stream`] | bytes to events to replies, and back |
 #![forbid(unsafe_code)]
 
+pub mod answers;
 pub mod anthropic;
 mod canonical;
 pub mod convert;
+pub mod diff;
 pub mod format;
 pub mod histories;
 pub mod ids;
