@@ -26,7 +26,8 @@ mod transport;
 use std::fmt;
 
 use bandstand_transcript::stream::Delta;
-use bandstand_transcript::{NameTable, Part, Reply, Transcript};
+use bandstand_transcript::tools::WireNames;
+use bandstand_transcript::{Reply, Transcript};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
@@ -59,11 +60,7 @@ pub trait Model: Send + Sync + fmt::Debug {
     ) -> BoxFuture<'a, Result<Reply, ModelError>>;
 }
 
-/// Gives calls their names of the registry back.
-fn rename(reply: &mut Reply, names: &NameTable) {
-    for part in &mut reply.message.parts {
-        if let Part::ToolCall(call) = part {
-            call.name = names.from_wire(call.name.as_str());
-        }
-    }
+/// Gives calls their names of the registry back, and their arguments those of the tool.
+fn rename(reply: &mut Reply, names: &WireNames) {
+    names.restore_reply(reply);
 }

@@ -4,6 +4,7 @@
 use std::io::{BufRead, Write};
 
 use bandstand_transcript::stream::{StreamReader, encode_stream};
+use bandstand_transcript::tools::{OfferOptions, decode_offer, encode_offer};
 use bandstand_transcript::{
     EncodeOptions, Format, Message, ProviderHistory, Reply, Role, StopReason, Transcript, Usage, Warnings,
     decode_history, decode_reply, encode_reply,
@@ -36,6 +37,10 @@ fn answer(question: &Value) -> Result<Value, String> {
             };
             let sent = ProviderHistory::prepare(&transcript, format("target")?, &EncodeOptions::default());
             Ok(json!({ "payload": sent.payload() }))
+        }
+        "offer" => {
+            let offer = decode_offer(&question["payload"], format("source")?).offer;
+            Ok(json!({ "payload": encode_offer(&offer, format("target")?, &OfferOptions::default()).fields }))
         }
         "reply" => {
             let (payload, _) =

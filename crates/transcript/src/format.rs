@@ -120,6 +120,16 @@ codes! {
         ChoicesDropped = "choices_dropped",
         /// A row or a message could not be read and was left out.
         Unreadable = "unreadable",
+        /// A tool is not in the choice and was not offered, because the server knows no such choice.
+        ToolNotOffered = "tool_not_offered",
+        /// A tool that takes free text went out as one with a single argument.
+        ToolWrapped = "tool_wrapped",
+        /// A tool's schema was changed: the receiver does not take it as it is.
+        SchemaChanged = "schema_changed",
+        /// A tool is not strict any more: the receiver's rules for that are others.
+        StrictDropped = "strict_dropped",
+        /// A choice of tools was left to the model.
+        ChoiceWeakened = "choice_weakened",
     }
 }
 

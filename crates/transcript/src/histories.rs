@@ -1,12 +1,13 @@
 //! Three histories, three types: what the client sees, what the runtime keeps ([`Transcript`]), what the provider gets.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::Value;
 
 use crate::convert::{EncodeOptions, Encoded};
 use crate::encode_history;
-use crate::format::{Format, Warnings};
+use crate::format::{Format, WarningCode, Warnings};
 use crate::ids::{NameTable, ToolCallId, ToolName};
 use crate::lint::{Finding, LintOptions};
 use crate::model::{Part, Role, Transcript};
@@ -85,7 +86,17 @@ pub struct ProviderHistory {
 impl ProviderHistory {
     /// Writes and repairs the copy.
     pub fn prepare(transcript: &Transcript, format: Format, options: &EncodeOptions) -> Self {
-        let Encoded { payload, warnings, names } = encode_history(transcript, format, options);
+        Self::finish(encode_history(transcript, format, options), format, options)
+    }
+
+    /// The same, with the names that the tools of the request have on the wire
+    /// ([`encode_offer`](crate::tools::encode_offer)): a call is named as its tool is, and none is renamed twice.
+    pub fn prepare_with(transcript: &Transcript, format: Format, options: &EncodeOptions, names: &NameTable) -> Self {
+        Self::finish(encode_history_with(transcript, format, options, names), format, options)
+    }
+
+    fn finish(encoded: Encoded, format: Format, options: &EncodeOptions) -> Self {
+        let Encoded { payload, warnings, names } = encoded;
         let lint = LintOptions { format, profile: options.profile, reasoning_model: options.reasoning_model };
         let repaired = repair(&payload, &lint);
         Self { format, payload: repaired.payload, names, warnings, repaired: repaired.findings }
@@ -105,4 +116,41 @@ impl ProviderHistory {
     pub fn names(&self) -> &NameTable {
         &self.names
     }
+}
+
+/// Writes a history whose calls are named as the tools of the request are
+/// ([`encode_offer`](crate::tools::encode_offer)), so that no name is changed twice.
+pub fn encode_history_with(
+    transcript: &Transcript,
+    format: Format,
+    options: &EncodeOptions,
+    names: &NameTable,
+) -> Encoded {
+    let mut names = names.clone();
+    let mut warnings = Warnings::default();
+    let mut copy = Cow::Borrowed(transcript);
+    for (index, message) in transcript.messages.iter().enumerate() {
+        for (at, part) in message.parts.iter().enumerate() {
+            let name = match part {
+                Part::ToolCall(call) => Some(&call.name),
+                Part::ToolResult(result) => result.name.as_ref(),
+                _ => None,
+            };
+            let Some((name, wire)) = name.map(|name| (name, names.to_wire(name))) else { continue };
+            if wire == name.as_str() {
+                continue;
+            }
+            match &mut copy.to_mut().messages[index].parts[at] {
+                Part::ToolCall(call) => {
+                    warnings.add(WarningCode::ToolNameRenamed, format!("{name} became {wire}"));
+                    call.name = ToolName::new(wire);
+                }
+                Part::ToolResult(result) => result.name = Some(ToolName::new(wire)),
+                _ => {}
+            }
+        }
+    }
+    let encoded = encode_history(&copy, format, options);
+    warnings.extend(encoded.warnings);
+    Encoded { payload: encoded.payload, warnings, names }
 }

@@ -122,12 +122,28 @@ pub struct NameTable {
     pairs: Vec<(ToolName, String)>,
     /// Names that went out as they are: no stand-in may be one of them.
     plain: HashSet<String>,
+    /// Whether the registry's names are known, so that a stand-in met again is one, and not another tool.
+    whole: bool,
 }
 
 impl NameTable {
+    /// A table for all tools of a registry: legal names stay whatever the order, and a stand-in that comes back in a
+    /// history is not renamed once more.
+    pub fn for_tools<'a>(names: impl IntoIterator<Item = &'a ToolName>) -> Self {
+        let names: Vec<&ToolName> = names.into_iter().collect();
+        let legal = names.iter().filter(|name| is_legal_tool_name(name.as_str()));
+        let plain = legal.map(|name| name.as_str().to_owned()).collect();
+        let mut table = Self { pairs: Vec::new(), plain, whole: true };
+        for name in names {
+            table.to_wire(name);
+        }
+        table
+    }
+
     /// The name on the wire: itself where it is legal, else its stand-in, which no other name shares.
     pub fn to_wire(&mut self, name: &ToolName) -> String {
-        if is_legal_tool_name(name.as_str()) && !self.pairs.iter().any(|(_, wire)| wire == name.as_str()) {
+        let free = self.whole || !self.pairs.iter().any(|(_, wire)| wire == name.as_str());
+        if is_legal_tool_name(name.as_str()) && free {
             if !self.plain.contains(name.as_str()) {
                 self.plain.insert(name.as_str().to_owned());
             }
@@ -189,5 +205,17 @@ mod tests {
         assert_eq!(table.to_wire(&dotted), first);
         table.to_wire(&ToolName::new("a_b"));
         assert_ne!(table.to_wire(&ToolName::new("a.b")), "a_b");
+    }
+
+    #[test]
+    fn with_the_registry_known_a_name_is_renamed_once() {
+        let names = ["a.b", "a_b", "fs.read"].map(ToolName::new);
+        let mut table = NameTable::for_tools(&names);
+        // A legal name stays, whatever came before it.
+        assert_eq!(names.each_ref().map(|name| table.to_wire(name)), ["a_b_2", "a_b", "fs_read"]);
+        // A history that kept what stood on the wire.
+        assert_eq!(table.to_wire(&ToolName::new("fs_read")), "fs_read");
+        assert_eq!(table.from_wire("fs_read"), ToolName::new("fs.read"));
+        assert_eq!(table.from_wire("a_b"), ToolName::new("a_b"));
     }
 }

@@ -61,6 +61,7 @@
 //! | [`lint`](mod@lint), [`repair`](mod@repair), [`read`](mod@read) | faults of a history, a copy without them, and histories in broken files |
 //! | [`answers`] | which result answers which call |
 //! | [`diff`](mod@diff) | what became of a conversation: two transcripts, compared by what they mean |
+//! | [`tools`] | what a request offers beside the history: tools, the choice among them, and their names on the wire |
 //! | [`room`] | our own rooms: `/context` rows, `tool_call` and `tool_result` events |
 //! | [`sse`], [`stream`] | bytes to events to replies, and back |
 #![forbid(unsafe_code)]
@@ -85,15 +86,16 @@ pub mod repair;
 pub mod room;
 pub mod sse;
 pub mod stream;
+pub mod tools;
 
 use serde_json::Value;
 
 pub use canonical::CanonicalError;
 pub use convert::{DecodeError, Decoded, EncodeOptions, Encoded, MidSystem, ProviderError, Reply, Usage};
 pub use format::{Format, Warning, WarningCode, Warnings};
-pub use histories::{ClientHistory, ProviderHistory};
+pub use histories::{ClientHistory, ProviderHistory, encode_history_with};
 pub use ids::{NameTable, ToolCallId, ToolName};
-pub use lint::{Finding, FindingCode, LintOptions, Severity};
+pub use lint::{Finding, FindingCode, LintOptions, Section, Severity};
 pub use model::{Content, Message, Part, Role, StopReason, ToolCall, ToolInput, ToolOutput, ToolResult, Transcript};
 pub use profile::Profile;
 

@@ -4,6 +4,7 @@ mod anthropic;
 mod chat;
 pub(crate) mod pairs;
 mod responses;
+mod tools;
 mod words;
 
 /// What the linter and the repair must agree on.
@@ -71,6 +72,28 @@ codes! {
         BrokenJson = "broken_json",
         /// Parts of another format in between.
         MixedFormats = "mixed_formats",
+        /// A tool's definition that is not in the format's form.
+        BadToolDefinition = "bad_tool_definition",
+        /// `tools` without an entry.
+        EmptyToolsArray = "empty_tools_array",
+        /// Two tools of one name.
+        DuplicateTool = "duplicate_tool",
+        /// A schema whose top is refused: no object, or alternatives.
+        BadToolSchema = "bad_tool_schema",
+        /// A key of a schema's properties that is refused.
+        BadPropertyKey = "bad_property_key",
+        /// A strict tool whose schema breaks the rules for that.
+        StrictSchema = "strict_schema",
+        /// The choice names a tool that is not offered.
+        UnknownToolChoice = "unknown_tool_choice",
+        /// A choice without tools.
+        ChoiceWithoutTools = "choice_without_tools",
+        /// A forced choice while thinking is on.
+        ForcedChoiceWithThinking = "forced_choice_with_thinking",
+        /// The history holds calls, and no tools are offered.
+        ToolsMissing = "tools_missing",
+        /// An event of a room that cannot be read, so that a call or a result is missing.
+        UnreadableEvent = "unreadable_event",
     }
 }
 
@@ -93,6 +116,29 @@ impl Severity {
     }
 }
 
+/// Which part of a request a fault is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum Section {
+    /// `messages`, or `input`.
+    #[default]
+    Messages,
+    /// `tools`.
+    Tools,
+    /// `tool_choice`.
+    ToolChoice,
+}
+
+impl Section {
+    /// `messages`, `tools` or `tool_choice`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Messages => "messages",
+            Self::Tools => "tools",
+            Self::ToolChoice => "tool_choice",
+        }
+    }
+}
+
 /// One fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
@@ -100,7 +146,9 @@ pub struct Finding {
     pub code: FindingCode,
     /// How bad it is.
     pub severity: Severity,
-    /// Which message or input item, from 0.
+    /// Where in the request.
+    pub section: Section,
+    /// Which message or input item, or which tool, from 0.
     pub index: usize,
     /// Which content block of it, from 0.
     pub block: Option<usize>,
@@ -143,7 +191,7 @@ pub struct Report {
     pub findings: Vec<Finding>,
 }
 
-/// Checks a history (`messages`, or `input`). Never fails: what is no history has findings, or none.
+/// Checks a history (`messages`, or `input`), and the tools that the request offers. Never fails: what is no history has findings, or none.
 pub fn lint(payload: &Value, options: &LintOptions) -> Vec<Finding> {
     let mut sink = Sink { format: options.format, findings: Vec::new() };
     match options.format {
@@ -151,6 +199,7 @@ pub fn lint(payload: &Value, options: &LintOptions) -> Vec<Finding> {
         Format::OpenAiResponses => responses::lint(payload, options, &mut sink),
         Format::Anthropic => anthropic::lint(payload, options, &mut sink),
     }
+    tools::lint(payload, options, &mut sink);
     sorted(sink.findings)
 }
 
@@ -184,8 +233,13 @@ pub fn has_errors(findings: &[Finding]) -> bool {
 }
 
 fn sorted(mut findings: Vec<Finding>) -> Vec<Finding> {
-    findings.sort_by_key(|finding| (finding.index, finding.block.map_or(0, |block| block + 1)));
+    findings.sort_by_key(|finding| (finding.section, finding.index, finding.block.map_or(0, |block| block + 1)));
     findings
+}
+
+/// A finding of its own, for what is no fault of a payload.
+pub(crate) fn finding(code: FindingCode, format: Format, index: usize) -> Finding {
+    Sink { format, findings: Vec::new() }.add(code, index, None).clone()
 }
 
 pub(crate) struct Sink {
@@ -196,13 +250,14 @@ pub(crate) struct Sink {
 impl Sink {
     fn add(&mut self, code: FindingCode, index: usize, block: Option<usize>) -> &mut Finding {
         let severity = match code {
-            FindingCode::TrailingAssistant | FindingCode::MixedFormats => Severity::Warning,
+            FindingCode::TrailingAssistant | FindingCode::MixedFormats | FindingCode::ToolsMissing => Severity::Warning,
             _ => Severity::Error,
         };
         let at = self.findings.len();
         self.findings.push(Finding {
             code,
             severity,
+            section: Section::Messages,
             index,
             block,
             ids: Vec::new(),

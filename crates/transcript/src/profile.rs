@@ -2,6 +2,7 @@
 
 use crate::format::Format;
 use crate::ids::IdRule;
+use crate::tools::ToolRules;
 
 /// How reasoning text without a signature goes back to a server of the chat format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +55,8 @@ pub struct Profile {
     pub prefill: bool,
     /// Anthropic: value of `anthropic_version` in the body, where the model stands in the URL.
     pub body_version: Option<&'static str>,
+    /// What it knows of tools.
+    pub tools: ToolRules,
     /// What it is known to do to streams; assemblers always read with all of these in mind.
     pub stream_notes: &'static str,
 }
@@ -74,12 +77,18 @@ const BASE: Profile = Profile {
     signature_in_id: false,
     prefill: false,
     body_version: None,
+    tools: ToolRules::OWN,
     stream_notes: "",
 };
 
 /// Chat servers other than OpenAI: an empty string is what none of them refuses.
-const COMPATIBLE: Profile =
-    Profile { formats: &[OpenAiChat], empty_content: EmptyContent::Empty, result_name: true, ..BASE };
+const COMPATIBLE: Profile = Profile {
+    formats: &[OpenAiChat],
+    empty_content: EmptyContent::Empty,
+    result_name: true,
+    tools: ToolRules::COMPATIBLE,
+    ..BASE
+};
 
 /// Every profile.
 pub static PROFILES: &[Profile] = &[
@@ -93,7 +102,13 @@ pub static PROFILES: &[Profile] = &[
     },
     Profile { name: "anthropic", formats: &[Anthropic], ..BASE },
     Profile { name: "prefill", formats: &[Anthropic], prefill: true, ..BASE },
-    Profile { name: "bedrock", formats: &[Anthropic], body_version: Some("bedrock-2023-05-31"), ..BASE },
+    Profile {
+        name: "bedrock",
+        formats: &[Anthropic],
+        body_version: Some("bedrock-2023-05-31"),
+        tools: ToolRules::BEDROCK,
+        ..BASE
+    },
     Profile { name: "vertex", formats: &[Anthropic], body_version: Some("vertex-2023-10-16"), ..BASE },
     Profile {
         name: "vllm",

@@ -2,6 +2,7 @@
 
 mod fields;
 mod pairing;
+mod tools;
 
 use std::collections::HashSet;
 
@@ -37,6 +38,8 @@ pub fn repair(payload: &Value, options: &LintOptions) -> Repaired {
         if left.is_empty() {
             break;
         }
+        // First, so that calls are named as their tools are.
+        tools::repair(&mut copy, options);
         fields::repair(&mut copy, options);
         pairing::repair(&mut copy, options);
         rename_ids(&mut copy, options);

@@ -4,7 +4,11 @@
 //! `{"name", "output", "tool_call_id", "is_error"}`. The form of older LangGraph agents
 //! (`{"name", "run_id", "data": {"input" | "output"}}`) is read too.
 
+mod rows;
+
 use serde_json::{Map, Value, json};
+
+pub use rows::{RoomFinding, RoomHistory, history_of_rows, lint_rows};
 
 use crate::convert::Decoded;
 use crate::format::WarningCode;
@@ -31,8 +35,14 @@ pub struct RoomEvent {
 /// model. A result that answers nothing is left out with a warning; a call without a result stays open, and
 /// [`ProviderHistory`](crate::histories::ProviderHistory) closes it in the copy that is sent.
 pub fn decode_rows(rows: &[Value], me: &str) -> Decoded {
+    decode_rows_with_sources(rows, me).0
+}
+
+/// The same, and for each part of each message the row that it came from.
+pub fn decode_rows_with_sources(rows: &[Value], me: &str) -> (Decoded, Vec<Vec<usize>>) {
     let mut reader = Reader { decoded: Decoded::default(), open: Vec::new() };
-    for row in rows {
+    let mut sources: Vec<Vec<usize>> = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
         let own = string(row, "sender_id") == me;
         let content = string(row, "content");
         match (string(row, "message_type"), own) {
@@ -46,8 +56,14 @@ pub fn decode_rows(rows: &[Value], me: &str) -> Decoded {
             ("tool_result", true) => reader.result(content),
             _ => {}
         }
+        // What a row adds is at the end: a message, or parts of the last one.
+        let messages = &reader.decoded.transcript.messages;
+        sources.resize(messages.len(), Vec::new());
+        if let (Some(parts), Some(last)) = (sources.last_mut(), messages.last()) {
+            parts.resize(last.parts.len(), at);
+        }
     }
-    reader.decoded
+    (reader.decoded, sources)
 }
 
 /// The event of a call.

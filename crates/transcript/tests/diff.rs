@@ -132,6 +132,8 @@ fn change(transcript: &mut Transcript, kind: usize, at: usize, part_at: usize) {
             let message = transcript.messages[index].clone();
             transcript.messages.insert(index + 1, Message { parts: behind, ..message });
         }
+        // Results have no name of a participant.
+        7 if transcript.messages[index].role == Role::Tool => {}
         7 => transcript.messages[index].name = Some("z".to_owned()),
         8 => transcript.stop_reason = Some(StopReason::Length),
         9 => {

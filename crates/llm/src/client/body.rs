@@ -1,11 +1,12 @@
 //! The request's body.
 
 use bandstand_transcript::lint::{LintOptions, Severity, lint};
-use bandstand_transcript::{Format, NameTable, ProviderHistory, ToolName};
+use bandstand_transcript::tools::{Offer, OfferOptions, WireNames, encode_offer, thinks};
+use bandstand_transcript::{Format, ProviderHistory};
 use serde_json::{Map, Value, json};
 
 use super::{Ask, ModelError, ModelOptions};
-use crate::registry::{Spec, view};
+use crate::registry::view;
 
 /// Anthropic wants a limit.
 const USUAL_MAX_TOKENS: u64 = 4096;
@@ -14,23 +15,24 @@ const USUAL_MAX_TOKENS: u64 = 4096;
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) body: Value,
-    pub(super) names: NameTable,
+    pub(super) names: WireNames,
 }
 
 pub(super) fn prepare(ask: Ask<'_>, options: &ModelOptions) -> Result<Prepared, ModelError> {
-    let history = ProviderHistory::prepare(ask.transcript, options.api, &options.encode());
+    let offer = Offer { tools: ask.tools.iter().map(view::definition).collect(), ..Offer::default() };
+    let thinking = thinks(&Value::Object(options.extra.clone()));
+    let mut offered = encode_offer(&offer, options.api, &OfferOptions { profile: options.profile, thinking });
+    let names = &offered.names.tools;
+    let history = ProviderHistory::prepare_with(ask.transcript, options.api, &options.encode(), names);
     if !history.repaired.is_empty() {
         let codes: Vec<&str> = history.repaired.iter().map(|finding| finding.code.code()).collect();
         tracing::debug!(codes = codes.join(", "), "the copy of the history that is sent was repaired");
     }
-    let mut names = history.names().clone();
+    offered.names.tools = history.names().clone();
     let Value::Object(mut body) = history.payload().clone() else {
         return Err(ModelError::Options("the history has no form".to_owned()));
     };
-    if !ask.tools.is_empty() {
-        let tools = ask.tools.iter().map(|spec| tool(spec, options.api, &mut names)).collect();
-        body.insert("tools".to_owned(), Value::Array(tools));
-    }
+    body.extend(offered.fields);
     let mut fields = own_fields(options);
     fields.append(&mut body);
     for (name, value) in &options.extra {
@@ -40,20 +42,7 @@ pub(super) fn prepare(ask: Ask<'_>, options: &ModelOptions) -> Result<Prepared, 
     if cfg!(debug_assertions) {
         check(&body, options)?;
     }
-    Ok(Prepared { body, names })
-}
-
-fn tool(spec: &Spec, api: Format, names: &mut NameTable) -> Value {
-    let wire = names.to_wire(&ToolName::new(spec.name()));
-    let (mut tool, at) = match api {
-        Format::OpenAiChat => (view::openai_chat(spec), "/function/name"),
-        Format::OpenAiResponses => (view::openai_responses(spec), "/name"),
-        Format::Anthropic => (view::anthropic(spec), "/name"),
-    };
-    if let Some(name) = tool.pointer_mut(at) {
-        *name = wire.into();
-    }
-    tool
+    Ok(Prepared { body, names: offered.names })
 }
 
 /// What stands beside the history.
@@ -124,7 +113,7 @@ mod tests {
         let tools = [tool.expect("a tool").spec().clone()];
         let ask = Ask { transcript: &transcript, tools: &tools, cancel: &CancellationToken::new() };
         let prepared = prepare(ask, options).expect("a body");
-        assert_eq!(prepared.names.from_wire("tide_look_up"), ToolName::new("tide.look up"));
+        assert_eq!(prepared.names.tool("tide_look_up").as_str(), "tide.look up");
         prepared.body
     }
 

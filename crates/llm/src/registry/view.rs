@@ -3,40 +3,30 @@
 //! Numeric bounds are left out for model providers, some of which refuse them; they hold all the same, because
 //! arguments are checked against the full schema. MCP clients are told them.
 
+use bandstand_transcript::Format;
+use bandstand_transcript::tools::{ToolDefinition, encode_tool};
 use serde_json::{Value, json};
 
 use super::{Spec, schema};
 
-/// OpenAI Chat Completions: `{"type": "function", "function": {…}}`.
-pub fn openai_chat(spec: &Spec) -> Value {
-    json!({
-        "type": "function",
-        "function": {
-            "name": spec.name(),
-            "description": spec.description(),
-            "parameters": schema::without_bounds(spec.schema().as_value()),
-        },
-    })
+/// A tool as any model is told of it. Not strict: optional arguments stay optional.
+pub fn definition(spec: &Spec) -> ToolDefinition {
+    ToolDefinition::function(spec.name(), spec.description(), schema::without_bounds(spec.schema().as_value()))
 }
 
-/// OpenAI Responses: the same without the inner object. Not strict: optional arguments stay optional.
+/// OpenAI Chat Completions: `{"type": "function", "function": {…}}`.
+pub fn openai_chat(spec: &Spec) -> Value {
+    encode_tool(&definition(spec), Format::OpenAiChat).unwrap_or_default()
+}
+
+/// OpenAI Responses: the same without the inner object.
 pub fn openai_responses(spec: &Spec) -> Value {
-    json!({
-        "type": "function",
-        "name": spec.name(),
-        "description": spec.description(),
-        "parameters": schema::without_bounds(spec.schema().as_value()),
-        "strict": false,
-    })
+    encode_tool(&definition(spec), Format::OpenAiResponses).unwrap_or_default()
 }
 
 /// Anthropic Messages.
 pub fn anthropic(spec: &Spec) -> Value {
-    json!({
-        "name": spec.name(),
-        "description": spec.description(),
-        "input_schema": schema::without_bounds(spec.schema().as_value()),
-    })
+    encode_tool(&definition(spec), Format::Anthropic).unwrap_or_default()
 }
 
 /// MCP's `tools/list`, with the numeric bounds.

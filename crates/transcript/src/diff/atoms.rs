@@ -51,7 +51,7 @@ impl<'a> Side<'a> {
         let answers = Answers::of(transcript);
         // Which atom a call is.
         let mut calls: HashMap<Place, usize> = HashMap::new();
-        // The last message that is no result.
+        // The last message that says something.
         let mut last_other = None;
         for (index, message) in transcript.messages.iter().enumerate() {
             for (part_index, part) in message.parts.iter().enumerate() {
@@ -69,7 +69,8 @@ impl<'a> Side<'a> {
                     calls.insert(place, side.atoms.len() - 1);
                 }
             }
-            if message.role != Role::Tool && !message.parts.is_empty() {
+            // A message that says nothing stands between nothing.
+            if side.atoms.last().is_some_and(|last| last.place.index == index) {
                 last_other = Some(index);
             }
         }

@@ -1,6 +1,6 @@
 //! What differs between the parts that belong together, and what belongs to nothing.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use serde_json::{Number, Value};
 
@@ -266,10 +266,10 @@ fn boundaries(ours: &Side<'_>, theirs: &Side<'_>, matching: &Matching, found: &m
 
 /// Names of participants, once for each message.
 fn names(ours: &Side<'_>, theirs: &Side<'_>, matching: &Matching, found: &mut Vec<Difference>) {
-    let mut told: HashMap<usize, ()> = HashMap::new();
+    let mut told: HashSet<usize> = HashSet::new();
     for (at, other) in matching.pairs() {
         let (atom, now) = (&ours.atoms[at], &theirs.atoms[other]);
-        if atom.name != now.name && told.insert(atom.place.index, ()).is_none() {
+        if atom.name != now.name && told.insert(atom.place.index) {
             let mut difference = Difference::new(Code::NameDiffers, Some(atom.place), Some(now.place));
             difference.before = Some(atom.name.unwrap_or("none").to_owned());
             difference.after = Some(now.name.unwrap_or("none").to_owned());

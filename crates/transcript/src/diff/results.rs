@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::atoms::{ResultAtom, Side};
+use super::atoms::{Body, ResultAtom, Side};
 use super::matching::{Matching, sorted_text};
 use super::{Difference, DifferenceCode as Code};
 use crate::model::{Content, ImagePart, ToolOutput};
@@ -60,13 +60,22 @@ fn pairs(first: &Side<'_>, second: &Side<'_>, matching: &Matching) -> Vec<(usize
             pairs.extend(ours.iter().copied().zip(theirs.iter().copied()));
         }
     }
+    // Those that are left, by the id that they name; where the call has another one now, its result has to name that.
+    let renamed: HashMap<usize, usize> = matching.pairs().collect();
+    let id = |result: &ResultAtom<'_>| match result.call.and_then(|call| renamed.get(&call)) {
+        Some(other) => match second.atoms[*other].body {
+            Body::Call(call) => call.id.as_str().to_owned(),
+            _ => result.result.call_id.as_str().to_owned(),
+        },
+        None => result.result.call_id.as_str().to_owned(),
+    };
     let (paired, others): (HashSet<usize>, HashSet<usize>) = pairs.iter().copied().unzip();
     let mut waiting: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, result) in second.results.iter().enumerate().rev().filter(|(at, _)| !others.contains(at)) {
         waiting.entry(result.result.call_id.as_str()).or_default().push(at);
     }
     for (at, result) in first.results.iter().enumerate().filter(|(at, _)| !paired.contains(at)) {
-        let other = waiting.get_mut(result.result.call_id.as_str()).and_then(Vec::pop);
+        let other = waiting.get_mut(id(result).as_str()).and_then(Vec::pop);
         pairs.extend(other.map(|other| (at, other)));
     }
     pairs.sort_unstable();
@@ -175,12 +184,17 @@ fn places(
             before[at] = before[at].or(before[at - 1]);
         }
     }
+    let (asked_on_both, asks_on_both): (HashSet<usize>, HashSet<usize>) = matching.pairs().unzip();
     let mut last: Option<(usize, usize)> = None;
     for (at, other) in pairs {
         let (ours, theirs) = (&first.results[*at], &second.results[*other]);
         let both = ours.in_place && theirs.in_place;
-        let moved =
-            !both && (ours.in_place != theirs.in_place || ours_before[ours.after] != theirs_before[theirs.after]);
+        // That its call is gone, or new, is said of the call.
+        let alone = ours.call.is_some_and(|call| !asked_on_both.contains(&call))
+            || theirs.call.is_some_and(|call| !asks_on_both.contains(&call));
+        let moved = !both
+            && !alone
+            && (ours.in_place != theirs.in_place || ours_before[ours.after] != theirs_before[theirs.after]);
         if moved {
             found.push(of_result(Code::ResultMoved, ours, Some(theirs)));
         }

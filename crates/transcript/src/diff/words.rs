@@ -96,7 +96,7 @@ pub(super) fn excerpts(before: Option<&str>, after: Option<&str>) -> (Option<Str
 }
 
 fn excerpt(text: &str, same: usize) -> String {
-    let start = if same > BEFORE { same - BEFORE } else { 0 };
+    let start = same.saturating_sub(BEFORE);
     let mut characters = text.chars().skip(start);
     let shown: String = characters.by_ref().take(SHOWN).collect();
     let more = characters.next().is_some();

@@ -63,6 +63,30 @@ pub(super) fn says(code: Code, format: Format) -> &'static str {
         (Code::BadMessage, _) => "400: the message has no valid role",
         (Code::BrokenJson, _) => "400: the request body is not valid JSON",
         (Code::MixedFormats, _) => "400: the message is in the form of another API",
+        (Code::BadToolDefinition, _) => "400: the tool is not in the form of this API",
+        (Code::EmptyToolsArray, _) => "400: invalid 'tools': empty array, expected an array with minimum length 1",
+        (Code::DuplicateTool, Anthropic) => "400: tools: Tool names must be unique",
+        (Code::DuplicateTool, _) => "accepted, and which of the two is meant is not known",
+        (Code::BadToolSchema, Anthropic) => {
+            "400: input_schema.type: input should be 'object'; oneOf, allOf and anyOf are not supported at the top level"
+        }
+        (Code::BadToolSchema, _) => {
+            "400: invalid schema for function: it must have type 'object' and not have 'oneOf', 'anyOf', 'allOf', 'enum' or 'not' at the top level"
+        }
+        (Code::BadPropertyKey, _) => "400: property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'",
+        (Code::StrictSchema, Anthropic) => {
+            "400: for 'object' type, 'additionalProperties' must be explicitly set to false (or a keyword is not supported)"
+        }
+        (Code::StrictSchema, _) => {
+            "400: invalid schema for function: 'additionalProperties' must be false and 'required' must include every key (or a keyword is not permitted)"
+        }
+        (Code::UnknownToolChoice, _) => "400: the tool of the choice is not among the tools",
+        (Code::ChoiceWithoutTools, _) => "400: 'tool_choice' is only allowed when 'tools' are specified",
+        (Code::ForcedChoiceWithThinking, _) => "400: thinking may not be enabled when tool_choice forces tool use",
+        (Code::ToolsMissing, _) => {
+            "400 from the Converse API: the toolConfig field must be defined when using toolUse and toolResult content blocks"
+        }
+        (Code::UnreadableEvent, _) => "nothing: whoever reads the room leaves the event out",
     }
 }
 
@@ -92,5 +116,16 @@ pub(super) fn fix(code: Code) -> &'static str {
         Code::BadMessage => "drop the message",
         Code::BrokenJson => "write out what could be read",
         Code::MixedFormats => "convert the whole history to one format",
+        Code::BadToolDefinition => "drop the tool, or convert the request",
+        Code::EmptyToolsArray => "leave the key out",
+        Code::DuplicateTool => "keep the first",
+        Code::BadToolSchema => "describe one object, with the properties of all alternatives",
+        Code::BadPropertyKey => "replace the characters that are refused, and tell the tool",
+        Code::StrictSchema => "leave strict off",
+        Code::UnknownToolChoice => "let the model choose",
+        Code::ChoiceWithoutTools => "leave the choice out",
+        Code::ForcedChoiceWithThinking => "let the model choose",
+        Code::ToolsMissing => "none: offer the tools that the history calls",
+        Code::UnreadableEvent => "none: the event stays in the room; its call or result is lost",
     }
 }
