@@ -12,7 +12,7 @@ pub(crate) use self::people::{
     Account, ChatArguments, CompletionsArguments, DemoArguments, LoginArguments, LogoutArguments, PeopleCommand,
     ProfilesArguments, RoomCommand, SendArguments, TailArguments, WhyArguments,
 };
-pub(crate) use self::transcript::{HistoryArguments, TranscriptCommand};
+pub(crate) use self::transcript::{DiffArguments, HistoryArguments, ReadArguments, TranscriptCommand};
 
 use crate::settings::duration;
 use crate::settings::flags::{AllFlags, PlaceFlags};
@@ -104,7 +104,7 @@ pub(crate) enum Command {
                             ANTHROPIC_API_KEY, or from where the file says (key_env). The file is described in \
                             docs/models.md. SIGTERM and SIGINT let running turns end.")]
     Run(RunArguments),
-    /// Check, repair, convert and show histories of any model
+    /// Check, repair, convert, show and compare histories of any model
     Transcript {
         #[command(subcommand)]
         command: TranscriptCommand,

@@ -210,39 +210,42 @@ impl Difference {
 
 type Signature = (DifferenceCode, Option<Place>, Option<String>, Option<String>, Option<String>);
 
-/// In words, in one line; what it shows of the transcripts is as it is there.
+/// In words, in one line, with what it means; what it shows of the transcripts is as it is there.
 impl fmt::Display for Difference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(words::words(self.code))?;
-        match (self.first, self.second) {
-            (Some(first), Some(second)) if first == second => {
-                write!(formatter, " at message {}, part {}", first.index, first.part)?;
-            }
-            (Some(first), Some(second)) => write!(
-                formatter,
-                " at message {}, part {} (now message {}, part {})",
-                first.index, first.part, second.index, second.part
-            )?,
-            (Some(first), None) => write!(formatter, " at message {}, part {}", first.index, first.part)?,
-            (None, Some(second)) => {
-                write!(formatter, " at message {}, part {} of the second", second.index, second.part)?;
-            }
-            (None, None) => {}
-        }
-        if let Some(id) = &self.id {
-            write!(formatter, " [{id}]")?;
-        }
-        match (&self.before, &self.after) {
-            (Some(before), Some(after)) => write!(formatter, ": {before} → {after}")?,
-            (Some(only), None) | (None, Some(only)) => write!(formatter, ": {only}")?,
-            (None, None) => {}
-        }
+        formatter.write_str(&self.words())?;
         match (self.weight, self.because) {
             (Weight::Unavoidable, Some(code)) => write!(formatter, " (unavoidable: {code})"),
             (Weight::Unavoidable, None) => formatter.write_str(" (unavoidable)"),
             (Weight::Repair, _) => formatter.write_str(" (repaired)"),
             (Weight::Form | Weight::Fault, _) => Ok(()),
         }
+    }
+}
+
+impl Difference {
+    /// What it is and where, without what it means.
+    pub fn words(&self) -> String {
+        let mut words = words::words(self.code).to_owned();
+        let place = |place: Place| format!("message {}, part {}", place.index, place.part);
+        match (self.first, self.second) {
+            (Some(first), Some(second)) if first == second => words.push_str(&format!(" at {}", place(first))),
+            (Some(first), Some(second)) => {
+                words.push_str(&format!(" at {} (now {})", place(first), place(second)));
+            }
+            (Some(first), None) => words.push_str(&format!(" at {}", place(first))),
+            (None, Some(second)) => words.push_str(&format!(" at {} of the second", place(second))),
+            (None, None) => {}
+        }
+        if let Some(id) = &self.id {
+            words.push_str(&format!(" [{id}]"));
+        }
+        match (&self.before, &self.after) {
+            (Some(before), Some(after)) => words.push_str(&format!(": {before} → {after}")),
+            (Some(only), None) | (None, Some(only)) => words.push_str(&format!(": {only}")),
+            (None, None) => {}
+        }
+        words
     }
 }
 

@@ -1,136 +1,89 @@
-//! `bandstand transcript`: histories of any provider, checked, repaired, converted and shown.
+//! `bandstand transcript`: histories of any provider and of rooms, checked, repaired, converted, shown and compared.
 
-use std::fs;
-use std::io::{self, Read as _};
+mod diff;
+mod file;
+mod findings;
+mod paint;
+mod room;
+mod view;
+
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use bandstand_transcript::lint::{self, Report};
 use bandstand_transcript::repair::repair;
+use bandstand_transcript::tools::{OfferOptions, decode_offer, encode_offer, thinks};
 use bandstand_transcript::{
-    EncodeOptions, Finding, Format, LintOptions, Part, Profile, Transcript, Warnings, decode_history, encode_history,
+    EncodeOptions, Format, LintOptions, Profile, Warnings, encode_history, encode_history_with,
 };
 use serde_json::{Value, json};
 
-use crate::cli::{HistoryArguments, TranscriptCommand};
+use self::file::{History, format_named, open, profile_named};
+use self::paint::Paint;
+use crate::cli::{HistoryArguments, ReadArguments, TranscriptCommand};
 use crate::output::{Failure, say, say_json};
 use crate::people::text::harmless;
 
-/// The largest file that is read, in bytes.
-const LARGEST: u64 = 256 * 1024 * 1024;
-
 pub(crate) fn run(command: &TranscriptCommand) -> Result<ExitCode, Failure> {
     match command {
-        TranscriptCommand::Lint(history) => lint_file(history),
+        TranscriptCommand::Lint(read) if read.room.room.is_some() => room::lint(read),
+        TranscriptCommand::Lint(read) => lint_file(read),
         TranscriptCommand::Repair(history) => repair_file(history),
         TranscriptCommand::Convert { history, to } => convert(history, to),
-        TranscriptCommand::Show(history) => show(history),
+        TranscriptCommand::Show(read) if read.room.room.is_some() => room::show(read),
+        TranscriptCommand::Show(read) => show(read),
+        TranscriptCommand::Diff(arguments) => diff::run(arguments),
     }
 }
 
 /// A file as it could be read, and how it was checked.
-struct Opened {
+struct Checked {
     report: Report,
     options: LintOptions,
 }
 
-fn open(history: &HistoryArguments) -> Result<Opened, Failure> {
-    let format = history.from.as_deref().map(format_named).transpose()?;
-    let profile = match &history.profile {
-        None => Profile::none(),
-        Some(name) => Profile::named(name)
-            .ok_or_else(|| Failure::Usage(format!("no server is called {name:?}; docs/models.md has the names")))?,
+fn check(history: &History, profile: Option<&str>) -> Result<Checked, Failure> {
+    let profile = profile_named(profile)?;
+    let Some(format) = history.format else {
+        return Err(Failure::Usage(
+            "it is a canonical transcript, which no provider gets; convert it, or name its format with --from".into(),
+        ));
     };
-    let bytes = bytes_of(history).map_err(|why| Failure::Usage(format!("{why:#}")))?;
     let options = |format| LintOptions { profile, ..LintOptions::new(format) };
-    let report = lint::lint_bytes(&bytes, format, options);
-    let options = options(report.format);
-    Ok(Opened { report, options })
+    let report = lint::lint_bytes(&history.bytes, Some(format), options);
+    Ok(Checked { options: options(report.format), report })
 }
 
-fn format_named(name: &str) -> Result<Format, Failure> {
-    Format::from_name(name).ok_or_else(|| {
-        Failure::Usage(format!("{name:?} is no format; there are openai.chat, openai.responses and anthropic"))
-    })
-}
-
-fn bytes_of(history: &HistoryArguments) -> anyhow::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    if history.file.as_os_str() == "-" {
-        io::stdin().lock().take(LARGEST).read_to_end(&mut bytes).context("standard input cannot be read")?;
-    } else {
-        let name = history.file.display();
-        let file = fs::File::open(&history.file).with_context(|| format!("{name} cannot be read"))?;
-        file.take(LARGEST).read_to_end(&mut bytes).with_context(|| format!("{name} cannot be read"))?;
-    }
-    Ok(bytes)
-}
-
-fn finding_json(finding: &Finding) -> Value {
-    json!({
-        "code": finding.code.code(),
-        "severity": finding.severity.name(),
-        "index": finding.index,
-        "block": finding.block,
-        "ids": finding.ids,
-        "field": finding.field,
-        "says": finding.says,
-        "fix": finding.fix,
-    })
-}
-
-fn finding_line(finding: &Finding) -> String {
-    let block = finding.block.map(|block| format!(", block {block}")).unwrap_or_default();
-    let ids = match finding.ids.as_slice() {
-        [] => String::new(),
-        ids => format!(" [{}]", ids.join(", ")),
-    };
-    let line = format!(
-        "{} {} at message {}{block}{ids}: {}. Fix: {}",
-        finding.severity.name(),
-        finding.code.code(),
-        finding.index,
-        finding.says.trim_end_matches('.'),
-        finding.fix,
-    );
-    harmless(&line)
-}
-
-fn lint_file(history: &HistoryArguments) -> Result<ExitCode, Failure> {
-    let Opened { report, .. } = open(history)?;
+fn lint_file(read: &ReadArguments) -> Result<ExitCode, Failure> {
+    let history = open(read.file.as_deref(), read.from.as_deref())?;
+    let Checked { report, .. } = check(&history, read.profile.as_deref())?;
     let refused = lint::has_errors(&report.findings);
-    if history.json {
-        let findings: Vec<Value> = report.findings.iter().map(finding_json).collect();
+    if read.json {
+        let findings: Vec<Value> = report.findings.iter().map(findings::json).collect();
         say_json(&json!({ "format": report.format.name(), "refused": refused, "findings": findings }))?;
     } else if report.findings.is_empty() {
         say(&format!("{}: nothing is wrong with it.", report.format.name()));
     } else {
-        let lines: Vec<String> = report.findings.iter().map(finding_line).collect();
+        let paint = Paint::for_output(read.color);
+        let lines: Vec<String> = report.findings.iter().map(|finding| findings::line(finding, None, &paint)).collect();
         say(&format!("{}:\n{}", report.format.name(), lines.join("\n")));
     }
     Ok(if refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn repair_file(history: &HistoryArguments) -> Result<ExitCode, Failure> {
-    let Opened { report, options } = open(history)?;
+fn repair_file(arguments: &HistoryArguments) -> Result<ExitCode, Failure> {
+    let history = open(Some(&arguments.file), arguments.from.as_deref())?;
+    let Checked { report, options } = check(&history, arguments.profile.as_deref())?;
     let repaired = repair(&report.document.payload, &options);
+    let paint = Paint::for_errors(arguments.color);
     // What was wrong with the bytes is mended by having read them.
     for finding in &report.findings {
-        eprintln!("{}", finding_line(finding));
+        eprintln!("{}", findings::line(finding, None, &paint));
     }
     say_json(&repaired.payload)?;
     for finding in &repaired.left {
-        eprintln!("left: {}", finding_line(finding));
+        eprintln!("left: {}", findings::line(finding, None, &paint));
     }
     Ok(if repaired.left.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn transcript_of(opened: &Opened) -> Result<Transcript, Failure> {
-    let decoded = decode_history(&opened.report.document.payload, opened.report.format).map_err(|why| {
-        Failure::Usage(format!("it is no history in the format {}: {why}", opened.report.format.name()))
-    })?;
-    warn(&decoded.warnings);
-    Ok(decoded.transcript)
 }
 
 fn warn(warnings: &Warnings) {
@@ -139,50 +92,63 @@ fn warn(warnings: &Warnings) {
     }
 }
 
-fn convert(history: &HistoryArguments, to: &str) -> Result<ExitCode, Failure> {
+fn convert(arguments: &HistoryArguments, to: &str) -> Result<ExitCode, Failure> {
     let target = if to == "canonical" { None } else { Some(format_named(to)?) };
-    let opened = open(history)?;
-    let transcript = transcript_of(&opened)?;
+    let profile = profile_named(arguments.profile.as_deref())?;
+    let history = open(Some(&arguments.file), arguments.from.as_deref())?;
+    let decoded = history.transcript()?;
+    warn(&decoded.warnings);
     match target {
-        None => say_json(&transcript.to_canonical())?,
-        Some(format) => {
-            let encoded = encode_history(&transcript, format, &EncodeOptions::for_profile(opened.options.profile));
-            warn(&encoded.warnings);
-            say_json(&encoded.payload)?;
-        }
+        None => say_json(&decoded.transcript.to_canonical())?,
+        Some(format) => say_json(&converted(&history, &decoded.transcript, format, profile))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(history: &HistoryArguments) -> Result<ExitCode, Failure> {
-    let opened = open(history)?;
-    let transcript = transcript_of(&opened)?;
-    if history.json {
-        say_json(&transcript.to_canonical())?;
+/// The history, and what the request offered beside it, in a format.
+fn converted(
+    history: &History,
+    transcript: &bandstand_transcript::Transcript,
+    format: Format,
+    profile: &'static Profile,
+) -> Value {
+    let options = EncodeOptions::for_profile(profile);
+    let offer = history.format.map(|from| decode_offer(&history.document.payload, from)).unwrap_or_default();
+    warn(&offer.warnings);
+    if offer.offer.tools.is_empty() {
+        let encoded = encode_history(transcript, format, &options);
+        warn(&encoded.warnings);
+        return encoded.payload;
+    }
+    let thinking = thinks(&history.document.payload);
+    let offered = encode_offer(&offer.offer, format, &OfferOptions { profile, thinking });
+    let sent = encode_history_with(transcript, format, &options, &offered.names.tools);
+    warn(&offered.warnings);
+    warn(&sent.warnings);
+    let mut payload = sent.payload;
+    if let Some(fields) = payload.as_object_mut() {
+        fields.extend(offered.fields);
+    }
+    payload
+}
+
+fn show(read: &ReadArguments) -> Result<ExitCode, Failure> {
+    profile_named(read.profile.as_deref())?;
+    let history = open(read.file.as_deref(), read.from.as_deref())?;
+    let decoded = history.transcript()?;
+    warn(&decoded.warnings);
+    if read.json {
+        say_json(&decoded.transcript.to_canonical())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut lines = vec![opened.report.format.name().to_owned()];
-    for (number, message) in transcript.messages.iter().enumerate() {
-        lines.push(format!("{number} {}", message.role.name()));
-        lines.extend(message.parts.iter().map(|part| format!("    {}", part_line(part))));
+    let mut lines = vec![history.name().to_owned()];
+    let offer = history.format.map(|from| decode_offer(&history.document.payload, from).offer).unwrap_or_default();
+    let paint = Paint::for_output(read.color);
+    if !offer.tools.is_empty() {
+        let names: Vec<String> = offer.tools.iter().map(|tool| harmless(tool.name.as_str())).collect();
+        lines.push(paint.dim(&format!("tools: {}", names.join(", "))));
     }
-    say(&harmless(&lines.join("\n")));
+    lines.extend(view::lines(&decoded.transcript, &paint, |_| None));
+    say(&lines.join("\n"));
     Ok(ExitCode::SUCCESS)
-}
-
-/// A part in one line; a call and its result have the same id.
-fn part_line(part: &Part) -> String {
-    let text = match part {
-        Part::Text(text) => text.text.clone(),
-        Part::Image(_) => "(an image)".to_owned(),
-        Part::ToolCall(call) => format!("call {} {} {}", call.id.as_str(), call.name.as_str(), call.input.wire_text()),
-        Part::ToolResult(result) => {
-            let failed = if result.output.is_error { " (error)" } else { "" };
-            format!("result {}{failed} {}", result.call_id.as_str(), result.output.all_text())
-        }
-        Part::Reasoning(reasoning) => format!("(reasoning) {}", reasoning.text),
-        Part::Refusal(refusal) => format!("(refusal) {}", refusal.text),
-        Part::Foreign(foreign) => format!("({} of {})", foreign.kind(), foreign.format.name()),
-    };
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -18,6 +18,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) const PAGE: usize = 100;
 /// Pages that a list is followed for; a server whose last page never comes must not keep a command for ever.
 const PAGES_MAX: usize = 200;
+/// What an agent's key begins with.
+const AGENT_KEY: &str = "band_a_";
 const UNKNOWN: &str = "the server answered something unknown; is it another version?";
 
 /// A refusal of the server.
@@ -177,6 +179,49 @@ impl Client {
         self.all(&format!("chats/{room}/messages/{message}/deliveries"), &query).await
     }
 
+    /// Whether the key is an agent's.
+    pub(crate) fn is_agents(&self) -> bool {
+        self.credentials.key.starts_with(AGENT_KEY)
+    }
+
+    /// Which agent's key it is.
+    pub(crate) async fn agent_me(&self) -> anyhow::Result<Participant> {
+        let mut reply = self.ask_of("agent", Method::GET, "me", None).await?;
+        let mut agent = reply.get_mut("data").map(Value::take).unwrap_or_default();
+        agent["type"] = json!("Agent");
+        read(&agent)
+    }
+
+    /// The rooms of the agent whose key it is.
+    pub(crate) async fn agent_rooms(&self) -> anyhow::Result<Vec<Value>> {
+        let mut rows = Vec::new();
+        for page in 1..=PAGES_MAX {
+            let path = format!("chats?page={page}&page_size={PAGE}");
+            let mut reply = self.ask_of("agent", Method::GET, &path, None).await?;
+            let found = reply.get_mut("data").map(Value::take).unwrap_or_default();
+            let found: Vec<Value> = serde_json::from_value(found).context(UNKNOWN)?;
+            let last = found.len() < PAGE;
+            rows.extend(found);
+            if last {
+                break;
+            }
+        }
+        Ok(rows)
+    }
+
+    /// A page of what the agent whose key it is remembers of a room, oldest first, and the cursor of the next one.
+    pub(crate) async fn agent_context(
+        &self,
+        room: RoomId,
+        cursor: Option<&str>,
+    ) -> anyhow::Result<(Vec<Value>, Option<String>)> {
+        let path = format!("chats/{room}/context?{}", written(&[], cursor));
+        let mut reply = self.ask_of("agent", Method::GET, &path, None).await?;
+        let rows = reply.get_mut("data").map(Value::take).unwrap_or_default();
+        let next = reply.pointer("/metadata/next_cursor").and_then(Value::as_str).map(str::to_owned);
+        Ok((serde_json::from_value(rows).context(UNKNOWN)?, next))
+    }
+
     /// All rows of a list with cursors.
     async fn all(&self, path: &str, query: &[(&str, &str)]) -> anyhow::Result<Vec<Value>> {
         let mut rows = Vec::new();
@@ -201,8 +246,13 @@ impl Client {
     }
 
     async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
+        self.ask_of("me", method, path, body).await
+    }
+
+    /// Asks one of the two APIs: `me`, or `agent`.
+    async fn ask_of(&self, whose: &str, method: Method, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
         let Credentials { url, key } = &self.credentials;
-        let mut request = self.http.request(method, format!("{url}/api/v1/me/{path}")).header("x-api-key", key);
+        let mut request = self.http.request(method, format!("{url}/api/v1/{whose}/{path}")).header("x-api-key", key);
         if let Some(body) = body {
             request = request.json(&body);
         }
@@ -215,10 +265,10 @@ impl Client {
         if status.is_success() {
             return Ok(body);
         }
-        Err(self.refusal(status, &body))
+        Err(self.refusal(whose, status, &body))
     }
 
-    fn refusal(&self, status: StatusCode, body: &Value) -> anyhow::Error {
+    fn refusal(&self, whose: &str, status: StatusCode, body: &Value) -> anyhow::Error {
         let url = &self.credentials.url;
         let Some(error) = body.get("error") else {
             return anyhow!("{url} answered {status}: is it a Bandstand server?");
@@ -227,7 +277,7 @@ impl Client {
         let code = word("code");
         let message = match status.as_u16() {
             401 => format!("{url} does not know this key; `bandstand login` takes a new one"),
-            403 if self.credentials.key.starts_with("band_a_") => {
+            403 if self.is_agents() && whose == "me" => {
                 "this is an agent's key; people's commands need a user's (band_u_…)".to_owned()
             }
             _ => with_details(word("message"), error.get("details")),

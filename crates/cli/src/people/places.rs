@@ -20,6 +20,15 @@ pub(crate) async fn room(client: &Client, what: &str) -> anyhow::Result<RoomId> 
     pick_room(&rooms, what).map(|room| room.id)
 }
 
+/// The same among the rooms of the agent whose key it is.
+pub(crate) async fn agents_room(client: &Client, what: &str) -> anyhow::Result<RoomId> {
+    if let Ok(id) = what.trim().parse() {
+        return Ok(id);
+    }
+    let rooms: Vec<Room> = typed(client.agent_rooms().await?)?;
+    pick_room(&rooms, what).map(|room| room.id)
+}
+
 fn pick_room<'a>(rooms: &'a [Room], what: &str) -> anyhow::Result<&'a Room> {
     let wanted = what.trim().to_lowercase();
     let title = |room: &Room| room.title.as_deref().unwrap_or_default().to_lowercase();

@@ -27,6 +27,9 @@ fn help_texts() {
         ("help_mcp", &["mcp", "--help"]),
         ("help_demo", &["demo", "--help"]),
         ("help_status", &["status", "--help"]),
+        ("help_transcript", &["transcript", "--help"]),
+        ("help_transcript_lint", &["transcript", "lint", "--help"]),
+        ("help_transcript_diff", &["transcript", "diff", "--help"]),
     ] {
         insta::assert_snapshot!(name, help(arguments));
     }

@@ -17,3 +17,4 @@ mod run;
 mod starting;
 mod tls;
 mod transcript;
+mod transcript_room;

@@ -146,4 +146,31 @@ mod tests {
         let sent = body(&anthropic);
         assert_eq!((sent.get("model"), &sent["anthropic_version"]), (None, &json!("vertex-2023-10-16")));
     }
+
+    #[test]
+    fn a_call_is_named_as_its_tool_is_however_the_history_begins() {
+        let tool = |name: &'static str| {
+            let tool = Tool::<()>::dynamic(name, "", json!({"type": "object"}), |(), _| async { Ok(json!(1)) });
+            tool.expect("a tool").spec().clone()
+        };
+        let tools = [tool("a.b"), tool("a_b")];
+        let call = |id: &str, name: &str| {
+            let read = json!({ "messages": [
+                { "role": "assistant", "parts": [{ "type": "tool_call", "id": id, "name": name, "arguments": {} }] },
+                { "role": "tool", "parts": [{ "type": "tool_result", "call_id": id, "content": [], "is_error": false }] },
+            ] });
+            Transcript::from_canonical(&read).expect("a transcript").messages
+        };
+        let options = ModelOptions::new(Format::OpenAiChat, "m");
+        for first in ["a.b", "a_b"] {
+            let mut transcript = Transcript::new(vec![Message::text(Role::User, "Hi")]);
+            transcript.messages.extend(call("c1", first));
+            transcript.messages.extend(call("c2", "a.b"));
+            let ask = Ask { transcript: &transcript, tools: &tools, cancel: &CancellationToken::new() };
+            let sent = prepare(ask, &options).expect("a body").body;
+            let names = ["/tools/0", "/tools/1", "/messages/3/tool_calls/0"]
+                .map(|place| sent.pointer(&format!("{place}/function/name")).cloned().unwrap_or_default());
+            assert_eq!(names, ["a_b_2", "a_b", "a_b_2"], "{first}");
+        }
+    }
 }
