@@ -22,6 +22,10 @@ pub(super) fn prepare(ask: Ask<'_>, options: &ModelOptions) -> Result<Prepared, 
     let offer = Offer { tools: ask.tools.iter().map(view::definition).collect(), ..Offer::default() };
     let thinking = thinks(&Value::Object(options.extra.clone()));
     let mut offered = encode_offer(&offer, options.api, &OfferOptions { profile: options.profile, thinking });
+    if !offered.warnings.is_empty() {
+        let codes: Vec<&str> = offered.warnings.iter().map(|warning| warning.code.code()).collect();
+        tracing::debug!(codes = codes.join(", "), "tools go out changed");
+    }
     let names = &offered.names.tools;
     let history = ProviderHistory::prepare_with(ask.transcript, options.api, &options.encode(), names);
     if !history.repaired.is_empty() {

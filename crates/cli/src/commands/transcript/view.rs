@@ -139,10 +139,8 @@ impl View<'_> {
         } else {
             // The front takes its columns from the first line.
             let padded = format!("{}{text}", "\u{a0}".repeat(front_columns));
-            wrapped(&padded, self.columns)
-                .into_iter()
-                .map(|line| line.trim_start_matches('\u{a0}').to_owned())
-                .collect()
+            let columns = self.columns - if front.is_empty() { 0 } else { BELOW };
+            wrapped(&padded, columns).into_iter().map(|line| line.trim_start_matches('\u{a0}').to_owned()).collect()
         };
         let look = |line: &str| match look {
             Look::Plain => line.to_owned(),
