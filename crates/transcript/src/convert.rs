@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use serde_json::{Map, Value};
 
 use crate::format::{Format, WarningCode, Warnings};
-use crate::ids::{NameTable, ToolCallId};
+use crate::ids::{IdRule, NameTable, ToolCallId};
 use crate::model::{
     Carried, Content, Message, Part, ReasoningFormat, Role, StopReason, TextPart, ToolOutput, Transcript,
 };
@@ -152,6 +152,14 @@ impl ProviderError {
     }
 }
 
+impl ProviderError {
+    /// The turn failed, and that is all that was said: the same request may well succeed.
+    pub(crate) fn unexplained() -> Self {
+        let message = "the reply is marked as failed, without a reason".to_owned();
+        Self { kind: "error".to_owned(), message, retryable: true }
+    }
+}
+
 fn may_pass(kind: &str) -> bool {
     matches!(kind, "overloaded_error" | "api_error" | "timeout_error" | "server_error" | "internal_server_error")
         || ["rate_limit", "overloaded", "timeout", "unavailable", "vector_store_timeout", "internal_error"]
@@ -235,6 +243,12 @@ pub(crate) fn own_fields<'a>(
     None
 }
 
+/// Whether a call is one of a free-text tool, in whichever of OpenAI's formats it was made.
+pub(crate) fn is_custom(carried: &Carried) -> bool {
+    let kind = carried.any().and_then(|(_, fields)| fields.get("type"));
+    kind.is_some_and(|kind| kind == "custom" || kind == "custom_tool_call")
+}
+
 /// Adds carried fields that the encoder did not set itself.
 pub(crate) fn add_fields(object: &mut Value, fields: Option<&Map<String, Value>>, except: &[&str]) {
     let (Some(object), Some(fields)) = (object.as_object_mut(), fields) else { return };
@@ -247,6 +261,36 @@ pub(crate) fn add_fields(object: &mut Value, fields: Option<&Map<String, Value>>
 
 pub(crate) fn text_part(text: &str, carried: Carried) -> Option<Part> {
     (!text.trim().is_empty()).then(|| Part::Text(TextPart { text: text.to_owned(), carried }))
+}
+
+/// Ids for calls that came without one. They are legal everywhere, and results without an id find them again.
+#[derive(Debug, Default)]
+pub(crate) struct MadeIds {
+    made: usize,
+    /// Names and ids of calls that wait for their results.
+    open: VecDeque<(String, String)>,
+}
+
+impl MadeIds {
+    /// An id for a call of this tool.
+    pub(crate) fn make(&mut self, name: &str, warnings: &mut Warnings) -> String {
+        self.made += 1;
+        let id = IdRule::Exactly(9).fresh(&format!("{name}#{}", self.made), &HashSet::new());
+        warnings.add(WarningCode::ToolCallIdMade, id.as_str());
+        self.open.push_back((name.to_owned(), id.clone()));
+        id
+    }
+
+    /// The call that a result without an id answers: by the tool's name where it is known, else in order.
+    pub(crate) fn answered(&mut self, name: Option<&str>) -> String {
+        let at = self.open.iter().position(|(called, _)| name == Some(called.as_str())).unwrap_or(0);
+        self.open.remove(at).map(|(_, made)| made).unwrap_or_default()
+    }
+
+    /// A new turn of the model: what waited is answered no more.
+    pub(crate) fn new_turn(&mut self) {
+        self.open.clear();
+    }
 }
 
 /// A copy whose call ids the server takes and which are unique; results follow their calls.

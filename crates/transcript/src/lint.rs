@@ -9,7 +9,7 @@ mod words;
 
 /// What the linter and the repair must agree on.
 pub(crate) mod fields {
-    pub(crate) use super::anthropic::MAX_CACHE_MARKS;
+    pub(crate) use super::anthropic::{MAX_CACHE_MARKS, system_run, unanswered_server_call};
     pub(crate) use super::chat::ASSISTANT_FIELDS;
     pub(crate) use super::responses::{followed, id_prefix};
 }
@@ -212,6 +212,10 @@ pub fn lint_bytes(bytes: &[u8], format: Option<Format>, options: impl Fn(Format)
     let mut sink = Sink { format, findings: Vec::new() };
     for place in &document.lone_surrogates {
         let (index, block, field) = read::place_in_history(place);
+        // Several halves in one text are one fault.
+        if sink.findings.iter().any(|known| (known.index, known.block, &known.field) == (index, block, &field)) {
+            continue;
+        }
         let finding = sink.add(FindingCode::LoneSurrogate, index, block);
         finding.field = field;
     }

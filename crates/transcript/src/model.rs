@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::format::Format;
 use crate::ids::{ToolCallId, ToolName};
+use crate::json::parse;
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -183,9 +184,13 @@ impl ToolInput {
         if text.trim().is_empty() {
             return (Self::object(Map::new()), false);
         }
-        match serde_json::from_str(text) {
-            Ok(Value::Object(fields)) => (Self::Object { fields, text: Some(text.to_owned()) }, false),
-            Ok(Value::String(inner)) => match serde_json::from_str(&inner) {
+        if let Ok(fields) = serde_json::from_str(text) {
+            return (Self::Object { fields, text: Some(text.to_owned()) }, false);
+        }
+        match parse(text) {
+            // It had to be mended, so its text is not what goes back.
+            Some(Value::Object(fields)) => (Self::object(fields), false),
+            Some(Value::String(inner)) => match serde_json::from_str(&inner) {
                 Ok(Value::Object(fields)) => (Self::Object { fields, text: Some(inner) }, true),
                 _ => (Self::Invalid { raw: text.to_owned() }, false),
             },

@@ -6,7 +6,7 @@ mod stream;
 mod stream_encode;
 
 pub use decode::{decode_history, decode_reply};
-pub(crate) use encode::BETWEEN;
+pub(crate) use encode::{BETWEEN, signature_stays};
 pub use encode::{encode_history, encode_reply};
 pub use stream::Assembler;
 pub use stream_encode::Encoder;

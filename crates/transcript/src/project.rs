@@ -84,8 +84,11 @@ impl Projection<'_> {
                     self.warnings.add(WarningCode::ArgumentsReplaced, call.id.as_str());
                     call.input = ToolInput::object(serde_json::Map::new());
                 }
+                let profile = self.options.profile;
                 let kept = self.format == Format::OpenAiChat
-                    && (self.options.profile.google_signatures || self.options.profile.signature_in_id);
+                    && (profile.google_signatures
+                        || profile.signature_in_id
+                        || crate::openai_chat::signature_stays(&call, profile));
                 if call.signature.is_some() && !kept {
                     self.warnings.add(WarningCode::SignatureDropped, call.id.as_str());
                     call.signature = None;
@@ -326,12 +329,13 @@ impl Projection<'_> {
             }
             match message.role {
                 Role::System => {
-                    let behind = left.last().is_some_and(|last| matches!(last.role, Role::User | Role::Tool));
-                    let before = later.get(at + 1).is_none_or(|next| next.role == Role::Assistant);
+                    let behind = left.last().is_some_and(|last| last.role != Role::Assistant);
+                    let next = later[at + 1..].iter().find(|message| message.role != Role::System);
+                    let before = next.is_none_or(|next| next.role == Role::Assistant);
                     match self.options.mid_system {
                         MidSystem::Native if behind && before => {
                             let parts = self.parts(message.parts, false);
-                            left.push(Message::new(Role::System, parts));
+                            join(&mut left, Message::new(Role::System, parts));
                         }
                         MidSystem::User => {
                             self.warnings.add(WarningCode::SystemTextMoved, "");

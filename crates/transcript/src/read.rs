@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 pub use detect::{detect, message_format};
 
 use crate::format::Format;
-use crate::json::list;
+use crate::json::{list, parse};
 
 /// Deeper than this a value is not followed; deeper JSON than this is read as null.
 const MAX_DEPTH: usize = 100;
@@ -84,6 +84,12 @@ pub struct Document {
     pub lone_surrogates: Vec<Vec<Step>>,
     /// Messages that are certainly in a format other than `format`.
     pub mixed: Vec<(usize, Format)>,
+}
+
+/// Reads a value from UTF-8 JSON as strictly as JSON is, except that half a UTF-16 pair is read as U+FFFD: models and
+/// servers do send them, and a whole reply is not lost for one.
+pub fn value(bytes: &[u8]) -> Option<Value> {
+    std::str::from_utf8(bytes).ok().and_then(parse)
 }
 
 /// Reads bytes. Never fails and never panics: what cannot be read is named in `faults`.

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::convert::{DecodeError, ProviderError, Reply};
 use crate::format::{Format, WarningCode, Warnings};
 use crate::ids::ToolCallId;
+use crate::json::{parse, string};
 use crate::model::{Message, Part, ReasoningPart, Role, StopReason, ToolCall};
 use crate::sse::{SseEvent, SseParser};
 use crate::{anthropic, openai_chat, openai_responses};
@@ -91,11 +92,11 @@ impl Assembler {
     /// Takes the next event. Events and fields that are not known are skipped.
     pub fn event(&mut self, event: &SseEvent) -> Vec<Delta> {
         let data = event.data.trim();
-        match (data, serde_json::from_str::<Value>(data)) {
+        match (data, parse::<Value>(data)) {
             ("[DONE]", _) => self.value(&event.event, &Value::String("[DONE]".to_owned())),
-            (_, Ok(value)) => self.value(&event.event, &value),
-            ("", Err(_)) => Vec::new(),
-            (_, Err(_)) => {
+            (_, Some(value)) => self.value(&event.event, &value),
+            ("", None) => Vec::new(),
+            (_, None) => {
                 self.warnings().add_once(WarningCode::Unreadable, "an event that is no JSON");
                 Vec::new()
             }
@@ -104,6 +105,13 @@ impl Assembler {
 
     /// Takes the next event as JSON; `"[DONE]"` is a string.
     pub fn value(&mut self, event: &str, data: &Value) -> Vec<Delta> {
+        if self.is_over() {
+            return Vec::new();
+        }
+        if let Some(error) = reported_error(event, data) {
+            self.fail(error);
+            return Vec::new();
+        }
         match self {
             Self::OpenAiChat(assembler) => assembler.value(data),
             Self::OpenAiResponses(assembler) => assembler.value(event, data),
@@ -129,6 +137,15 @@ impl Assembler {
         }
     }
 
+    fn fail(&mut self, error: ProviderError) {
+        let failed = match self {
+            Self::OpenAiChat(assembler) => &mut assembler.error,
+            Self::OpenAiResponses(assembler) => &mut assembler.error,
+            Self::Anthropic(assembler) => &mut assembler.error,
+        };
+        *failed = Some(error);
+    }
+
     fn warnings(&mut self) -> &mut Warnings {
         match self {
             Self::OpenAiChat(assembler) => &mut assembler.warnings,
@@ -136,6 +153,18 @@ impl Assembler {
             Self::Anthropic(assembler) => &mut assembler.warnings,
         }
     }
+}
+
+/// The error that an event reports, in all the shapes that providers and gateways give it: `{error: …}` with or without
+/// a type around it, an object of type `error`, or anything that came as an event named `error`.
+fn reported_error(event: &str, data: &Value) -> Option<ProviderError> {
+    let inner = data.get("error").filter(|error| error.is_object() || error.is_string());
+    // Events of a type of their own say for themselves what an error inside them means.
+    if let Some(inner) = inner.filter(|_| matches!(string(data, "type"), "" | "error")) {
+        return Some(ProviderError::read(inner));
+    }
+    let named = event == "error" || [string(data, "type"), string(data, "object")].contains(&"error");
+    (named && !data.is_null()).then(|| ProviderError::read(data))
 }
 
 /// Bytes of a stream to its reply.

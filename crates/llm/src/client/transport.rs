@@ -158,8 +158,8 @@ impl ModelClient {
                 Some(chunk) => body.extend_from_slice(&chunk),
             }
         }
-        let value: Value =
-            serde_json::from_slice(&body).map_err(|_| ModelError::Unreadable { at: "it is no JSON".to_owned() })?;
+        let value = bandstand_transcript::read::value(&body)
+            .ok_or_else(|| ModelError::Unreadable { at: "it is no JSON".to_owned() })?;
         let reply = decode_reply(&value, self.options.api).map_err(|error| match error {
             DecodeError::Provider(provider) => ModelError::Failed { provider, partial: None },
             DecodeError::Shape { at, .. } => ModelError::Unreadable { at },

@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use crate::canonical::carried_rest;
-use crate::convert::{DecodeError, Decoded, ProviderError, Reply, Usage, settle, shape, text_part};
+use crate::convert::{DecodeError, Decoded, MadeIds, ProviderError, Reply, Usage, settle, shape, text_part};
 use crate::format::{Format, WarningCode, Warnings};
 use crate::ids::{ToolCallId, ToolName};
 use crate::json::{blank, filled, list, number, string};
 use crate::model::{
     Carried, Content, ForeignPart, ImagePart, ImageSource, Message, Part, ReasoningFormat, ReasoningPart, RefusalPart,
-    Role, StopReason, TextPart, ToolCall, ToolInput, ToolOutput, ToolResult, Transcript,
+    Role, StopReason, TextPart, ToolCall, ToolInput, ToolOutput, ToolResult,
 };
 
 const FORMAT: Format = Format::Anthropic;
@@ -23,12 +23,14 @@ pub fn decode_history(payload: &Value) -> Result<Decoded, DecodeError> {
     if let Some(system) = payload.get("system") {
         decoded.transcript.push(Message::from(FORMAT, Role::System, text_blocks(system)));
     }
+    let mut ids = MadeIds::default();
     for (index, message) in messages.iter().enumerate() {
         let role = string(message, "role");
         match role {
-            "user" => read_user(message, &mut decoded.transcript, &mut decoded.warnings),
+            "user" => read_user(message, &mut ids, &mut decoded),
             "assistant" => {
-                let parts = read_assistant(message.get("content"), &mut decoded.warnings);
+                ids.new_turn();
+                let parts = read_assistant(message.get("content"), &mut ids, &mut decoded.warnings);
                 decoded
                     .transcript
                     .push(Message { carried: kept(message), ..Message::from(FORMAT, Role::Assistant, parts) });
@@ -52,7 +54,7 @@ pub fn decode_reply(reply: &Value) -> Result<Reply, DecodeError> {
         return Err(shape("/content", "is not a list"));
     }
     let mut warnings = Warnings::default();
-    let mut parts = read_assistant(reply.get("content"), &mut warnings);
+    let mut parts = read_assistant(reply.get("content"), &mut MadeIds::default(), &mut warnings);
     let label = match string(reply, "stop_reason") {
         "tool_use" => StopReason::ToolUse,
         "max_tokens" | "model_context_window_exceeded" => StopReason::Length,
@@ -113,14 +115,15 @@ fn text_blocks(content: &Value) -> Vec<Part> {
     }
 }
 
-fn read_user(message: &Value, transcript: &mut Transcript, warnings: &mut Warnings) {
+fn read_user(message: &Value, ids: &mut MadeIds, decoded: &mut Decoded) {
+    let Decoded { transcript, warnings } = decoded;
     let (mut results, mut others) = (Vec::new(), Vec::new());
     match message.get("content") {
         Some(Value::String(text)) => others.extend(text_part(text, Carried::default())),
         Some(Value::Array(blocks)) => {
             for block in blocks {
                 match string(block, "type") {
-                    "tool_result" => results.push(Part::ToolResult(read_result(block))),
+                    "tool_result" => results.push(Part::ToolResult(read_result(block, ids))),
                     "text" => {
                         others.extend(text_part(string(block, "text"), carried_rest(FORMAT, block, &["type", "text"])))
                     }
@@ -157,7 +160,7 @@ fn read_image(block: &Value) -> Option<ImagePart> {
     Some(ImagePart { source, carried })
 }
 
-fn read_result(block: &Value) -> ToolResult {
+fn read_result(block: &Value, ids: &mut MadeIds) -> ToolResult {
     let mut content = Vec::new();
     match block.get("content") {
         Some(Value::String(text)) if !blank(text) => content.push(Content::Text(TextPart::new(text))),
@@ -180,14 +183,17 @@ fn read_result(block: &Value) -> ToolResult {
         _ => {}
     }
     ToolResult {
-        call_id: ToolCallId::new(string(block, "tool_use_id")),
+        call_id: ToolCallId::new(match string(block, "tool_use_id") {
+            "" => ids.answered(None),
+            id => id.to_owned(),
+        }),
         name: None,
         output: ToolOutput { content, is_error: block.get("is_error").and_then(Value::as_bool).unwrap_or(false) },
         carried: carried_rest(FORMAT, block, &["type", "tool_use_id", "content", "is_error"]),
     }
 }
 
-fn read_assistant(content: Option<&Value>, warnings: &mut Warnings) -> Vec<Part> {
+fn read_assistant(content: Option<&Value>, ids: &mut MadeIds, warnings: &mut Warnings) -> Vec<Part> {
     let blocks = match content {
         Some(Value::String(text)) => return text_part(text, Carried::default()).into_iter().collect(),
         Some(Value::Array(blocks)) => blocks.as_slice(),
@@ -205,13 +211,14 @@ fn read_assistant(content: Option<&Value>, warnings: &mut Warnings) -> Vec<Part>
             }
             "tool_use" => {
                 let (input, twice) = ToolInput::from_value(block.get("input").unwrap_or(&Value::Null));
-                let id = string(block, "id");
+                let (id, name) = (string(block, "id"), string(block, "name"));
+                let id = if id.is_empty() { ids.make(name, warnings) } else { id.to_owned() };
                 if twice {
-                    warnings.add(WarningCode::ArgumentsDoubleEncoded, id);
+                    warnings.add(WarningCode::ArgumentsDoubleEncoded, id.as_str());
                 }
                 parts.push(Part::ToolCall(ToolCall {
                     id: ToolCallId::new(id),
-                    name: ToolName::new(string(block, "name")),
+                    name: ToolName::new(name),
                     input,
                     signature: None,
                     carried: carried_rest(FORMAT, block, &["type", "id", "name", "input"]),

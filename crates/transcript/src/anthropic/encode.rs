@@ -46,7 +46,7 @@ pub fn encode_history(transcript: &Transcript, options: &EncodeOptions) -> Encod
             writer.warnings.add(WarningCode::NameDropped, name);
         }
         match message.role {
-            Role::System => writer.later_system(message, later.get(index + 1), &mut system),
+            Role::System => writer.later_system(message, &later[index + 1..], &mut system),
             Role::User => {
                 let blocks = message.parts.iter().filter_map(|part| writer.user_block(part)).collect();
                 writer.turn("user", blocks);
@@ -108,13 +108,15 @@ impl Writer<'_> {
             return;
         }
         match self.turns.last_mut() {
-            Some((last, held)) if *last == role && role != "system" => held.extend(blocks),
+            Some((last, held)) if *last == role => held.extend(blocks),
             _ => self.turns.push((role, blocks)),
         }
     }
 
-    fn later_system<'m>(&mut self, message: &'m Message, next: Option<&Message>, system: &mut Vec<&'m Message>) {
-        let behind_user = self.turns.last().is_some_and(|(role, _)| *role == "user");
+    fn later_system<'m>(&mut self, message: &'m Message, rest: &[Message], system: &mut Vec<&'m Message>) {
+        // Several in a row are one message, in place or not.
+        let behind_user = self.turns.last().is_some_and(|(role, _)| matches!(*role, "user" | "system"));
+        let next = rest.iter().find(|message| message.role != Role::System);
         let before_assistant = next.is_none_or(|next| next.role == Role::Assistant);
         match self.options.mid_system {
             MidSystem::Native if behind_user && before_assistant => {

@@ -1,19 +1,18 @@
 //! The event stream of Anthropic Messages to a reply.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value, json};
 
 use super::decode::decode_reply;
 use crate::convert::ProviderError;
-use crate::format::Warnings;
+use crate::format::{WarningCode, Warnings};
 use crate::ids::{ToolCallId, ToolName};
-use crate::json::{number, string};
+use crate::json::{number, parse, string};
 use crate::model::{Carried, ReasoningFormat, ReasoningPart, ToolCall, ToolInput};
 use crate::stream::{Assembled, Collected, Delta, assemble};
 
 #[derive(Debug, Default)]
 struct Block {
+    index: u64,
     value: Value,
     /// Fragments of a tool's input, as text.
     fragments: String,
@@ -24,9 +23,10 @@ struct Block {
 #[derive(Debug, Default)]
 pub struct Assembler {
     message: Map<String, Value>,
-    blocks: BTreeMap<u64, Block>,
+    /// In order of arrival. An index is a key: of several blocks that a gateway gave one index, the last is meant.
+    blocks: Vec<Block>,
     ended: bool,
-    error: Option<ProviderError>,
+    pub(crate) error: Option<ProviderError>,
     pub(crate) warnings: Warnings,
 }
 
@@ -51,23 +51,23 @@ impl Assembler {
             "content_block_stop" => return self.stop(data),
             "message_delta" => self.end_of_message(data),
             "message_stop" => self.ended = true,
-            "error" => self.error = Some(ProviderError::read(data.get("error").unwrap_or(data))),
             _ => {}
         }
         Vec::new()
     }
 
-    fn index(&self, data: &Value, new: bool) -> u64 {
-        let last = self.blocks.keys().next_back().copied();
-        number(data, "index").unwrap_or(match last {
-            Some(last) if new => last + 1,
-            Some(last) => last,
-            None => 0,
-        })
+    /// The index that an event names; without one, that of the last block.
+    fn index(&self, data: &Value) -> u64 {
+        number(data, "index").or_else(|| self.blocks.last().map(|block| block.index)).unwrap_or(0)
+    }
+
+    fn position(&self, index: u64) -> Option<usize> {
+        self.blocks.iter().rposition(|block| block.index == index)
     }
 
     fn start(&mut self, data: &Value) -> Vec<Delta> {
-        let index = self.index(data, true);
+        let next = self.blocks.iter().map(|block| block.index.saturating_add(1)).max().unwrap_or(0);
+        let index = number(data, "index").unwrap_or(next);
         let value = data.get("content_block").cloned().unwrap_or_default();
         let deltas = match string(&value, "type") {
             "text" if !string(&value, "text").is_empty() => vec![Delta::Text(string(&value, "text").to_owned())],
@@ -76,21 +76,33 @@ impl Assembler {
             }
             _ => Vec::new(),
         };
-        self.blocks.insert(index, Block { value, ..Block::default() });
+        if self.position(index).is_some() {
+            self.warnings.add_once(WarningCode::IndexReused, index.to_string());
+        }
+        self.blocks.push(Block { index, value, ..Block::default() });
         deltas
     }
 
     fn grow(&mut self, data: &Value) -> Vec<Delta> {
-        let index = self.index(data, false);
         let delta = data.get("delta").unwrap_or(&Value::Null);
-        let block = self.blocks.entry(index).or_default();
+        let index = self.index(data);
+        let at = self.position(index).unwrap_or_else(|| {
+            self.blocks.push(Block { index, ..Block::default() });
+            self.blocks.len() - 1
+        });
+        let block = &mut self.blocks[at];
         match string(delta, "type") {
             "text_delta" => {
                 append(&mut block.value, "text", "text", string(delta, "text"));
                 vec![Delta::Text(string(delta, "text").to_owned())]
             }
             "input_json_delta" => {
-                block.fragments.push_str(string(delta, "partial_json"));
+                match delta.get("partial_json") {
+                    Some(Value::String(text)) => block.fragments.push_str(text),
+                    // Some servers send the object itself.
+                    Some(value @ Value::Object(_)) => block.fragments.push_str(&value.to_string()),
+                    _ => {}
+                }
                 Vec::new()
             }
             "thinking_delta" => {
@@ -114,8 +126,8 @@ impl Assembler {
     }
 
     fn stop(&mut self, data: &Value) -> Vec<Delta> {
-        let index = self.index(data, false);
-        let Some(block) = self.blocks.get_mut(&index) else { return Vec::new() };
+        let Some(at) = self.position(self.index(data)) else { return Vec::new() };
+        let block = &mut self.blocks[at];
         if std::mem::replace(&mut block.stopped, true) {
             return Vec::new();
         }
@@ -155,10 +167,11 @@ impl Assembler {
         let usage = data.get("usage").and_then(Value::as_object);
         if let Some(usage) = usage {
             let held = self.message.entry("usage").or_insert_with(|| json!({}));
+            if !held.is_object() {
+                *held = json!({});
+            }
             for (key, value) in usage.iter().filter(|(_, value)| !value.is_null()) {
-                if held.is_object() {
-                    held[key.as_str()] = value.clone();
-                }
+                held[key.as_str()] = value.clone();
             }
         }
     }
@@ -167,7 +180,11 @@ impl Assembler {
         let broken = self.error.is_some() || !self.ended;
         let mut dropped_calls = Vec::new();
         let mut content = Vec::new();
-        for mut block in std::mem::take(&mut self.blocks).into_values() {
+        // The index is the position, unless it was given twice: then the order of arrival says more.
+        if !self.warnings.has(WarningCode::IndexReused) {
+            self.blocks.sort_by_key(|block| block.index);
+        }
+        for mut block in std::mem::take(&mut self.blocks) {
             block.settle();
             if broken && !block.stopped && string(&block.value, "type") == "tool_use" {
                 dropped_calls.push(ToolCallId::new(string(&block.value, "id")));
@@ -176,7 +193,10 @@ impl Assembler {
             }
         }
         let mut raw = Value::Object(self.message);
-        raw["content"] = Value::Array(content);
+        // A server that does not stream may have put the content into the first event.
+        if !content.is_empty() || !raw.get("content").is_some_and(Value::is_array) {
+            raw["content"] = Value::Array(content);
+        }
         let collected = Collected { raw, ended: self.ended, error: self.error, dropped_calls, warnings: self.warnings };
         assemble(collected, decode_reply)
     }
@@ -187,7 +207,7 @@ impl Block {
     fn settle(&mut self) {
         let fragments = std::mem::take(&mut self.fragments);
         if !fragments.trim().is_empty() {
-            let input = serde_json::from_str(&fragments).unwrap_or(Value::String(fragments));
+            let input = parse(&fragments).unwrap_or(Value::String(fragments));
             set(&mut self.value, "tool_use", "input", input);
         }
     }

@@ -124,34 +124,69 @@ fn lint_block(block: &Value, index: usize, at: usize, sink: &mut Sink) {
     }
 }
 
-/// A call of the server's own tool is answered in the same message, unless the turn is not over.
+/// A call of the server's own tool is answered by the server, unless the turn is not over.
 fn server_tool(messages: &[Value], index: usize, at: usize, sink: &mut Sink) {
-    let blocks = list(&messages[index], "content");
-    if !block_kinds::is_server_call(string(&blocks[at], "type")) || index + 1 == messages.len() {
-        return;
-    }
-    let id = string(&blocks[at], "id");
-    let answered = messages[index..]
-        .iter()
-        .take_while(|message| message["role"] == "assistant")
-        .flat_map(|message| list(message, "content"))
-        .any(|block| block_kinds::is_server_result(string(block, "type")) && string(block, "tool_use_id") == id);
-    if !answered {
-        sink.with_id(FindingCode::MissingToolResult, index, Some(at), id);
+    if unanswered_server_call(messages, index, at) {
+        sink.with_id(FindingCode::MissingToolResult, index, Some(at), string(&messages[index]["content"][at], "id"));
     }
 }
 
-/// System text is taken behind a user turn, and last or before the assistant.
+/// Whether a block is the call of a server's own tool that has no result, though its turn is over. The turn goes on
+/// over results of the client's own tools: the server answers when it has them.
+pub(crate) fn unanswered_server_call(messages: &[Value], index: usize, at: usize) -> bool {
+    let Some(block) = list(&messages[index], "content").get(at) else { return false };
+    if !block_kinds::is_server_call(string(block, "type")) {
+        return false;
+    }
+    let id = string(block, "id");
+    for message in &messages[index..] {
+        let blocks = list(message, "content");
+        if message["role"] == "assistant" {
+            let answers = |block: &Value| {
+                block_kinds::is_server_result(string(block, "type")) && string(block, "tool_use_id") == id
+            };
+            if blocks.iter().any(answers) {
+                return false;
+            }
+        } else if blocks.is_empty() || blocks.iter().any(|block| string(block, "type") != "tool_result") {
+            return true;
+        }
+    }
+    false
+}
+
+/// System text is taken behind a user turn, and last or before the assistant; a second message of it in a row is not.
 fn system_place(messages: &[Value], index: usize, sink: &mut Sink) {
-    let role = |at: usize| messages.get(at).map(|message| string(message, "role"));
-    let before = index.checked_sub(1).and_then(role);
-    let server_call = index.checked_sub(1).is_some_and(|at| {
-        list(&messages[at], "content").last().is_some_and(|block| block_kinds::is_server_call(string(block, "type")))
-    });
-    let legal_before = before == Some("user") || (before == Some("assistant") && server_call);
-    if !legal_before || !matches!(role(index + 1), None | Some("assistant")) {
+    let first = index == 0 || messages[index - 1]["role"] != "system";
+    let run = system_run(messages, if first { index } else { index - 1 });
+    if first != run.legal {
         sink.add(FindingCode::RoleOrder, index, None);
     }
+}
+
+/// System messages in a row.
+pub(crate) struct SystemRun {
+    /// How many, from the one asked for.
+    pub(crate) length: usize,
+    /// Whether one system message may stand there.
+    pub(crate) legal: bool,
+}
+
+/// The run of system messages that `index` is in.
+pub(crate) fn system_run(messages: &[Value], index: usize) -> SystemRun {
+    let is_system = |message: &&Value| message["role"] == "system";
+    let length = messages[index..].iter().take_while(is_system).count();
+    let before = messages[..index].iter().rev().find(|message| !is_system(message));
+    let server_call = |message: &Value| {
+        list(message, "content").last().is_some_and(|block| block_kinds::is_server_call(string(block, "type")))
+    };
+    let behind = before.is_some_and(|before| match string(before, "role") {
+        "user" => true,
+        "assistant" => server_call(before),
+        _ => false,
+    });
+    let ahead = messages.get(index + length).is_none_or(|next| next["role"] == "assistant");
+    SystemRun { length, legal: behind && ahead }
 }
 
 fn trailing(messages: &[Value], options: &LintOptions, sink: &mut Sink) {
@@ -161,7 +196,12 @@ fn trailing(messages: &[Value], options: &LintOptions, sink: &mut Sink) {
     };
     let blocks = list(last, "content");
     let calls = blocks.iter().any(|block| string(block, "type") == "tool_use");
-    if !calls && !options.profile.prefill {
+    // A turn that the server paused at one of its own tools goes back as it is.
+    let paused = blocks.last().is_some_and(|block| {
+        let kind = string(block, "type");
+        block_kinds::is_server_call(kind) || block_kinds::is_server_result(kind)
+    });
+    if !calls && !paused && !options.profile.prefill {
         sink.add(FindingCode::TrailingAssistant, index, None);
     }
     let (block, text) = match last.get("content") {

@@ -12,7 +12,8 @@ use crate::openai_responses::is_model_item;
 pub(crate) fn id_prefix(item: &Value) -> Option<&'static str> {
     match item.get("type").and_then(Value::as_str) {
         None | Some("message") if item["role"] == "assistant" => Some("msg"),
-        Some("function_call") => Some("fc"),
+        // `fc_…` and `fco_…`.
+        Some("function_call" | "function_call_output") => Some("fc"),
         Some("custom_tool_call") => Some("ctc"),
         Some("reasoning") => Some("rs"),
         _ => None,
@@ -38,7 +39,7 @@ pub(super) fn lint(payload: &Value, options: &LintOptions, sink: &mut Sink) {
         if let (Some(id), Some(prefix)) = (filled(item, "id"), id_prefix(item)) {
             if !id.starts_with(prefix) {
                 sink.with_id(FindingCode::WrongItemIdPrefix, index, None, id);
-            } else if options.reasoning_model && !reasoned && kind != "reasoning" {
+            } else if options.reasoning_model && !reasoned && kind != "reasoning" && is_model_item(item) {
                 sink.with_id(FindingCode::ItemIdWithoutReasoning, index, None, id);
             }
         }

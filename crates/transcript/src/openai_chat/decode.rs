@@ -1,11 +1,9 @@
 //! Chat Completions to the canonical form.
 
-use std::collections::VecDeque;
-
 use serde_json::{Map, Value, json};
 
 use crate::canonical::carried_rest;
-use crate::convert::{DecodeError, Decoded, ProviderError, Reply, Usage, settle, shape, text_part, unmark};
+use crate::convert::{DecodeError, Decoded, MadeIds, ProviderError, Reply, Usage, settle, shape, text_part, unmark};
 use crate::format::{Format, WarningCode, Warnings};
 use crate::ids::{ToolCallId, ToolName};
 use crate::json::{blank, filled, list, number, rest, string};
@@ -18,13 +16,16 @@ const FORMAT: Format = Format::OpenAiChat;
 /// Between a call's id and a signature that a gateway packed into it.
 pub(super) const SIGNATURE_MARK: &str = "__thought__";
 
+/// Where Gemini's endpoint puts the signature of a call.
+pub(super) const GOOGLE_SIGNATURE: &str = "/extra_content/google/thought_signature";
+
 /// Reads a request's history: `messages`.
 pub fn decode_history(payload: &Value) -> Result<Decoded, DecodeError> {
     let Some(messages) = payload.get("messages").and_then(Value::as_array) else {
         return Err(shape("/messages", "is not a list"));
     };
     let mut decoded = Decoded::default();
-    let mut reader = Reader { ids: 0, open: VecDeque::new(), warnings: Warnings::default() };
+    let mut reader = Reader::default();
     for (index, message) in messages.iter().enumerate() {
         let name = filled(message, "name").map(str::to_owned);
         let message = match string(message, "role") {
@@ -58,7 +59,7 @@ pub fn decode_reply(reply: &Value) -> Result<Reply, DecodeError> {
         }
         return Err(shape("/choices", "is empty or no list"));
     };
-    let mut reader = Reader { ids: 0, open: VecDeque::new(), warnings: Warnings::default() };
+    let mut reader = Reader::default();
     if choices.len() > 1 {
         reader.warnings.add(WarningCode::ChoicesDropped, format!("{} choices, the first counts", choices.len()));
     }
@@ -130,11 +131,9 @@ fn refusal(text: &str) -> Option<Part> {
     (!blank(text)).then(|| Part::Refusal(RefusalPart { text: text.to_owned(), carried: Carried::default() }))
 }
 
+#[derive(Default)]
 struct Reader {
-    /// Counts the ids that had to be made.
-    ids: usize,
-    /// Ids made for calls that came without one, waiting for their results.
-    open: VecDeque<(String, String)>,
+    ids: MadeIds,
     warnings: Warnings,
 }
 
@@ -145,17 +144,18 @@ impl Reader {
             .into_iter()
             .find_map(|field| filled(message, field).map(|text| (field, text)))
             .unwrap_or_default();
-        let details = message.get("reasoning_details").filter(|details| details.is_array());
-        if !blank(reasoning) {
+        // Details may be encrypted, and then come without a readable text.
+        let details = message.get("reasoning_details").filter(|_| !list(message, "reasoning_details").is_empty());
+        if !blank(reasoning) || details.is_some() {
             let mut fields = Map::new();
-            if field != "reasoning_content" {
+            if field != "reasoning_content" && !field.is_empty() {
                 fields.insert("field".to_owned(), json!(field));
             }
             if let Some(details) = details {
                 fields.insert("reasoning_details".to_owned(), details.clone());
             }
             parts.push(Part::Reasoning(ReasoningPart {
-                text: reasoning.to_owned(),
+                text: if blank(reasoning) { String::new() } else { reasoning.to_owned() },
                 signature: None,
                 format: ReasoningFormat::ReasoningContent,
                 id: None,
@@ -164,7 +164,7 @@ impl Reader {
         }
         parts.extend(content_parts(message.get("content")));
         parts.extend(refusal(string(message, "refusal")));
-        self.open.clear();
+        self.ids.new_turn();
         for call in list(message, "tool_calls") {
             parts.extend(self.call(call).map(Part::ToolCall));
         }
@@ -195,6 +195,7 @@ impl Reader {
         let function = call.get(if custom { "custom" } else { "function" })?;
         let name = string(function, "name");
         let (id, signature) = self.split_id(string(call, "id"));
+        // The signature that may be in `extra_content` stays there too: a server that gave it there wants it there.
         let mut fields = rest(call, &["id", "type", "function", "custom", "index"]);
         let (input, twice) = if custom {
             fields.insert("type".to_owned(), json!("custom"));
@@ -206,11 +207,8 @@ impl Reader {
                 other => (ToolInput::from_value(other.unwrap_or(&Value::Null)).0, false),
             }
         };
-        let google = call.pointer("/extra_content/google/thought_signature").and_then(Value::as_str);
-        if google.is_some() {
-            fields.remove("extra_content");
-        }
-        let id = if id.is_empty() { self.make_id(name) } else { id };
+        let google = call.pointer(GOOGLE_SIGNATURE).and_then(Value::as_str);
+        let id = if id.is_empty() { self.ids.make(name, &mut self.warnings) } else { id };
         if twice {
             self.warnings.add(WarningCode::ArgumentsDoubleEncoded, id.as_str());
         }
@@ -221,14 +219,6 @@ impl Reader {
             signature: signature.or_else(|| google.map(str::to_owned)),
             carried: Carried::new(FORMAT, fields),
         })
-    }
-
-    fn make_id(&mut self, name: &str) -> String {
-        self.ids += 1;
-        let id = format!("call_made_{}", self.ids);
-        self.warnings.add(WarningCode::ToolCallIdMade, id.as_str());
-        self.open.push_back((name.to_owned(), id.clone()));
-        id
     }
 
     fn split_id(&mut self, id: &str) -> (String, Option<String>) {
@@ -245,9 +235,7 @@ impl Reader {
         let name = filled(message, "name");
         let (mut id, _) = self.split_id(string(message, "tool_call_id"));
         if id.is_empty() {
-            // Calls without ids are answered by name, else in order.
-            let at = self.open.iter().position(|(called, _)| name == Some(called.as_str())).unwrap_or(0);
-            id = self.open.remove(at).map(|(_, made)| made).unwrap_or_default();
+            id = self.ids.answered(name);
         }
         let mut content = Vec::new();
         for part in content_parts(message.get("content")) {

@@ -4,15 +4,17 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::decode::SIGNATURE_MARK;
-use crate::convert::{EncodeOptions, Encoded, Reply, add_fields, marked, own_fields, place_results, with_legal_ids};
+use super::decode::{GOOGLE_SIGNATURE, SIGNATURE_MARK};
+use crate::convert::{
+    EncodeOptions, Encoded, Reply, add_fields, is_custom, marked, own_fields, place_results, with_legal_ids,
+};
 use crate::format::{Format, WarningCode, Warnings};
 use crate::ids::{NameTable, ToolCallId};
 use crate::model::{
     Content, ImagePart, Message, Part, ReasoningFormat, ReasoningPart, Role, StopReason, TextPart, ToolCall,
     ToolResult, Transcript,
 };
-use crate::profile::{EmptyContent, ReasoningField};
+use crate::profile::{EmptyContent, Profile, ReasoningField};
 
 const FORMAT: Format = Format::OpenAiChat;
 
@@ -265,7 +267,10 @@ impl<'a> Writer<'a> {
         }
         if let Some((field, _, _)) = thoughts.first() {
             let text: Vec<&str> = thoughts.iter().map(|(_, reasoning, _)| reasoning.text.as_str()).collect();
-            object[*field] = json!(text.join("\n\n"));
+            let text = text.join("\n\n");
+            if !text.trim().is_empty() {
+                object[*field] = json!(text);
+            }
             if let Some(details) = thoughts.iter().find_map(|(_, _, details)| *details) {
                 object["reasoning_details"] = details.clone();
             }
@@ -292,7 +297,7 @@ impl<'a> Writer<'a> {
             self.warnings.add(WarningCode::ArgumentsReplaced, call.id.as_str());
         }
         let fields = own_fields(&call.carried, FORMAT, &mut self.warnings);
-        let custom = fields.and_then(|fields| fields.get("type")).is_some_and(|kind| kind == "custom");
+        let custom = is_custom(&call.carried) && (fields.is_some() || self.options.profile.tools.free_text);
         let mut object = if custom {
             let input = call.input.fields().and_then(|fields| fields.get("input")).cloned().unwrap_or(json!(""));
             json!({ "id": self.wire_id(&call.id), "type": "custom", "custom": { "name": name, "input": input } })
@@ -302,16 +307,20 @@ impl<'a> Writer<'a> {
                 "function": { "name": name, "arguments": call.input.wire_text() },
             })
         };
-        match &call.signature {
-            Some(signature) if self.options.profile.google_signatures => {
-                object["extra_content"] = json!({ "google": { "thought_signature": signature } });
+        let profile = self.options.profile;
+        let held = fields.and_then(|fields| fields.get("extra_content"));
+        // The documented filler is for calls that another model made.
+        let filler = first.then_some("skip_thought_signature_validator");
+        match call.signature.as_deref().or(filler) {
+            Some(signature) if profile.google_signatures => {
+                let mut extra = held.filter(|extra| extra.is_object()).cloned().unwrap_or(json!({}));
+                if !extra["google"].is_object() {
+                    extra["google"] = json!({});
+                }
+                extra["google"]["thought_signature"] = json!(signature);
+                object["extra_content"] = extra;
             }
-            None if self.options.profile.google_signatures && first => {
-                // The documented filler for calls that another model made.
-                object["extra_content"] =
-                    json!({ "google": { "thought_signature": "skip_thought_signature_validator" } });
-            }
-            Some(_) if !self.options.profile.signature_in_id => {
+            _ if call.signature.is_some() && !profile.signature_in_id && !signature_stays(call, profile) => {
                 self.warnings.add(WarningCode::SignatureDropped, call.id.as_str());
             }
             _ => {}
@@ -362,6 +371,12 @@ impl<'a> Writer<'a> {
             self.messages.push(message);
         }
     }
+}
+
+/// Whether the signature goes back in the field that it came in.
+pub(crate) fn signature_stays(call: &ToolCall, profile: &Profile) -> bool {
+    let field = GOOGLE_SIGNATURE.split('/').nth(1).unwrap_or_default();
+    !profile.refuses_unknown_fields && call.carried.of(FORMAT).is_some_and(|fields| fields.contains_key(field))
 }
 
 /// What the assistant is made to say between results and a user message where a server wants something there.

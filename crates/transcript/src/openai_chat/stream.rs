@@ -6,7 +6,7 @@ use super::decode::decode_reply;
 use crate::convert::ProviderError;
 use crate::format::{WarningCode, Warnings};
 use crate::ids::ToolCallId;
-use crate::json::{filled, list, number, rest, string};
+use crate::json::{filled, list, number, parse, rest, string};
 use crate::model::Part;
 use crate::stream::{Assembled, Collected, Delta, assemble};
 
@@ -16,7 +16,10 @@ struct Slot {
     index: Option<u64>,
     id: String,
     name: String,
+    /// The fragments one behind the other, as they are meant.
     arguments: String,
+    /// The text when a fragment that repeats all before it, and goes on, replaces it: some servers send all anew.
+    resent: String,
     custom: bool,
     rest: Map<String, Value>,
 }
@@ -44,7 +47,7 @@ pub struct Assembler {
     finish_reason: Option<String>,
     usage: Option<Value>,
     done: bool,
-    error: Option<ProviderError>,
+    pub(crate) error: Option<ProviderError>,
     pub(crate) warnings: Warnings,
 }
 
@@ -61,27 +64,31 @@ impl Assembler {
             self.done = true;
             return Vec::new();
         }
-        if let Some(error) = data.get("error").filter(|error| !error.is_null()) {
-            self.error = Some(ProviderError::read(error));
-            return Vec::new();
-        }
-        if let Some(usage) = data.get("usage").filter(|usage| usage.is_object()) {
+        // Beside the choices; some servers put it into one, or into a field of their own.
+        let places = ["/usage", "/choices/0/usage", "/x_groq/usage"];
+        if let Some(usage) = places.iter().find_map(|at| data.pointer(at).filter(|usage| usage.is_object())) {
             self.usage = Some(usage.clone());
         }
         let mut deltas = Vec::new();
         for choice in list(data, "choices").iter().filter(|choice| number(choice, "index").unwrap_or(0) == 0) {
-            if let Some(delta) = choice.get("delta") {
+            // A server that does not stream puts the whole message into one event.
+            let whole = choice.get("message").filter(|message| message.is_object() && self.is_empty());
+            if let Some(delta) = choice.get("delta").filter(|delta| delta.is_object()).or(whole) {
                 self.delta(delta, &mut deltas);
             }
             if let Some(reason) = filled(choice, "finish_reason") {
                 self.finish_reason = Some(reason.to_owned());
                 if reason == "error" {
-                    let error = choice.get("error").unwrap_or(&Value::Null);
-                    self.error = Some(ProviderError::read(error));
+                    let said = choice.get("error").filter(|error| !error.is_null());
+                    self.error = Some(said.map_or_else(ProviderError::unexplained, ProviderError::read));
                 }
             }
         }
         deltas
+    }
+
+    fn is_empty(&self) -> bool {
+        self.content.is_empty() && self.refusal.is_empty() && self.reasoning.is_empty() && self.slots.is_empty()
     }
 
     fn delta(&mut self, delta: &Value, deltas: &mut Vec<Delta>) {
@@ -141,9 +148,9 @@ impl Assembler {
         let (id, name) = (string(entry, "id"), string(function, "name"));
         let arguments = match function.get(if custom { "input" } else { "arguments" }) {
             Some(Value::String(text)) => text.clone(),
+            None | Some(Value::Null) => String::new(),
             // Some servers send the object itself.
-            Some(object @ Value::Object(_)) => object.to_string(),
-            _ => String::new(),
+            Some(value) => value.to_string(),
         };
         let (at, known) = self.route(number(entry, "index"), id, name, &arguments);
         let slot = &mut self.slots[at];
@@ -174,6 +181,11 @@ impl Assembler {
             self.warnings.add_once(WarningCode::ArgumentsRepeated, slot.id.as_str());
         } else {
             slot.arguments.push_str(&arguments);
+            if slot.resent.is_empty() || !arguments.starts_with(&slot.resent) {
+                slot.resent.push_str(&arguments);
+            } else {
+                slot.resent = arguments;
+            }
         }
     }
 
@@ -185,8 +197,12 @@ impl Assembler {
                 Some(at) => {
                     let slot = &self.slots[at];
                     let other_id = !id.is_empty() && !slot.id.is_empty() && slot.id != id;
-                    // Without ids, a second whole call in one slot shows by its arguments.
-                    let another = !name.is_empty()
+                    // Without ids, a second whole call in one slot shows by its arguments; an empty object may also
+                    // have stood for arguments that were still to come.
+                    let placeholder = slot.name == name && slot.arguments.trim() == "{}";
+                    let another = (id.is_empty() || slot.id.is_empty())
+                        && !name.is_empty()
+                        && !placeholder
                         && is_object(&slot.arguments)
                         && is_object(arguments)
                         && !repeats(&slot.arguments, arguments);
@@ -202,7 +218,12 @@ impl Assembler {
                         Some(at)
                     }
                 }
-                None => by_id(&self.slots).filter(|at| self.slots[*at].index.is_none()),
+                // Under another index the same call may only be said again.
+                None => by_id(&self.slots).filter(|at| {
+                    let slot = &self.slots[*at];
+                    let again = (name.is_empty() || slot.name == name) && repeats(&slot.arguments, arguments);
+                    slot.index.is_none() || again
+                }),
             },
             None if !id.is_empty() => by_id(&self.slots),
             None if !name.is_empty() => None,
@@ -230,7 +251,10 @@ impl Assembler {
         let (mut calls, mut dropped_calls) = (Vec::new(), Vec::new());
         // By index; calls that share one, and those without, in the order they came.
         self.slots.sort_by_key(|slot| slot.index.unwrap_or(u64::MAX));
-        for slot in &self.slots {
+        for slot in &mut self.slots {
+            if slot.settle() {
+                self.warnings.add_once(WarningCode::ArgumentsRepeated, slot.id.as_str());
+            }
             let nothing = slot.name.is_empty() && slot.arguments.trim().is_empty();
             let complete = slot.custom
                 || is_object(&slot.arguments)
@@ -296,6 +320,20 @@ impl Thinking {
 }
 
 impl Slot {
+    /// Reads fragments that do not give an object one behind the other in the other ways that servers are known to
+    /// mean them: each the whole text so far, or an empty object first and then the real one.
+    fn settle(&mut self) -> bool {
+        if self.custom || is_object(&self.arguments) {
+            return false;
+        }
+        let real = self.arguments.trim_start().strip_prefix("{}").unwrap_or_default();
+        let meant = [self.resent.as_str(), real].into_iter().find(|text| is_object(text)).map(str::to_owned);
+        if let Some(meant) = &meant {
+            self.arguments.clone_from(meant);
+        }
+        meant.is_some()
+    }
+
     fn value(&self) -> Value {
         let mut call = if self.custom {
             json!({ "id": self.id, "type": "custom", "custom": { "name": self.name, "input": self.arguments } })
@@ -315,7 +353,7 @@ impl Slot {
 /// Whether text looks like, and is, a whole object. The look spares the parser most fragments.
 fn is_object(text: &str) -> bool {
     let text = text.trim();
-    text.starts_with('{') && text.ends_with('}') && serde_json::from_str::<Map<String, Value>>(text).is_ok()
+    text.starts_with('{') && text.ends_with('}') && parse::<Map<String, Value>>(text).is_some()
 }
 
 /// Whether a fragment only says once more what is already complete.
@@ -323,7 +361,7 @@ fn repeats(collected: &str, fragment: &str) -> bool {
     if !(collected.trim_end().ends_with('}') && fragment.trim_start().starts_with('{')) {
         return false;
     }
-    let read = |text: &str| serde_json::from_str::<Map<String, Value>>(text).ok();
+    let read = |text: &str| parse::<Map<String, Value>>(text);
     read(collected).is_some_and(|collected| read(fragment).is_some_and(|fragment| fragment == collected))
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::canonical::carried_rest;
-use crate::convert::{DecodeError, Decoded, ProviderError, Reply, Usage, settle, shape, text_part, unmark};
+use crate::convert::{DecodeError, Decoded, MadeIds, ProviderError, Reply, Usage, settle, shape, text_part, unmark};
 use crate::format::{Format, WarningCode, Warnings};
 use crate::ids::{ToolCallId, ToolName};
 use crate::json::{blank, filled, list, number, rest, string};
@@ -30,9 +30,11 @@ pub fn decode_history(payload: &Value) -> Result<Decoded, DecodeError> {
             decoded.transcript.push(Message::from(FORMAT, Role::User, parts));
         }
         Some(Value::Array(items)) => {
+            let mut reader = Reader::default();
             for (index, item) in items.iter().enumerate() {
-                read_item(item, index, &mut decoded.transcript, &mut decoded.warnings)?;
+                reader.item(item, index, &mut decoded.transcript)?;
             }
+            decoded.warnings = reader.warnings;
         }
         _ => return Err(shape("/input", "is neither a string nor a list")),
     }
@@ -49,10 +51,11 @@ pub fn decode_reply(reply: &Value) -> Result<Reply, DecodeError> {
     if !reply.get("output").is_some_and(Value::is_array) {
         return Err(shape("/output", "is not a list"));
     }
-    let (mut transcript, mut warnings) = (Transcript::default(), Warnings::default());
+    let (mut transcript, mut reader) = (Transcript::default(), Reader::default());
     for (index, item) in list(reply, "output").iter().enumerate() {
-        read_item(item, index, &mut transcript, &mut warnings)?;
+        reader.item(item, index, &mut transcript)?;
     }
+    let mut warnings = reader.warnings;
     let mut message = Message::from(FORMAT, Role::Assistant, Vec::new());
     for read in transcript.messages {
         message.parts.extend(read.parts);
@@ -97,43 +100,116 @@ fn push_assistant(transcript: &mut Transcript, parts: Vec<Part>) {
     }
 }
 
-fn read_item(
-    item: &Value,
-    index: usize,
-    transcript: &mut Transcript,
-    warnings: &mut Warnings,
-) -> Result<(), DecodeError> {
-    let kind = item.get("type").and_then(Value::as_str).unwrap_or("message");
-    match kind {
-        "message" => match string(item, "role") {
-            "system" | "developer" => {
-                transcript.push(Message::from(FORMAT, Role::System, content_parts(item.get("content"), None)));
+#[derive(Default)]
+struct Reader {
+    ids: MadeIds,
+    warnings: Warnings,
+}
+
+impl Reader {
+    fn item(&mut self, item: &Value, index: usize, transcript: &mut Transcript) -> Result<(), DecodeError> {
+        let kind = item.get("type").and_then(Value::as_str).unwrap_or("message");
+        match kind {
+            "message" => match string(item, "role") {
+                "system" | "developer" => {
+                    transcript.push(Message::from(FORMAT, Role::System, content_parts(item.get("content"), None)));
+                }
+                "user" => {
+                    self.ids.new_turn();
+                    transcript.push(Message::from(FORMAT, Role::User, content_parts(item.get("content"), None)));
+                }
+                "assistant" => {
+                    let fields = rest(item, &["type", "role", "content"]);
+                    push_assistant(transcript, content_parts(item.get("content"), Some(&fields)));
+                }
+                other => return Err(shape(format!("/input/{index}/role"), format!("`{other}` is no role here"))),
+            },
+            "function_call" | "custom_tool_call" => {
+                let call = self.call(item, kind == "custom_tool_call");
+                push_assistant(transcript, vec![Part::ToolCall(call)]);
             }
-            "user" => transcript.push(Message::from(FORMAT, Role::User, content_parts(item.get("content"), None))),
-            "assistant" => {
-                let fields = rest(item, &["type", "role", "content"]);
-                push_assistant(transcript, content_parts(item.get("content"), Some(&fields)));
+            "function_call_output" | "custom_tool_call_output" => {
+                transcript.push(Message::from(FORMAT, Role::Tool, vec![Part::ToolResult(self.output(item, kind))]));
             }
-            other => return Err(shape(format!("/input/{index}/role"), format!("`{other}` is no role here"))),
-        },
-        "function_call" | "custom_tool_call" => {
-            let call = read_call(item, kind == "custom_tool_call", warnings);
-            push_assistant(transcript, vec![Part::ToolCall(call)]);
+            "reasoning" => push_assistant(transcript, vec![Part::Reasoning(read_reasoning(item))]),
+            _ => {
+                let part = Part::Foreign(ForeignPart { format: FORMAT, block: item.clone() });
+                if kind.ends_with("_output") {
+                    transcript.push(Message::from(FORMAT, Role::User, vec![part]));
+                } else {
+                    push_assistant(transcript, vec![part]);
+                }
+            }
         }
-        "function_call_output" | "custom_tool_call_output" => {
-            transcript.push(Message::from(FORMAT, Role::Tool, vec![Part::ToolResult(read_output(item, kind))]));
+        Ok(())
+    }
+
+    fn call(&mut self, item: &Value, custom: bool) -> ToolCall {
+        let mut id = string(item, "call_id").to_owned();
+        if id.is_empty() {
+            id = self.ids.make(string(item, "name"), &mut self.warnings);
         }
-        "reasoning" => push_assistant(transcript, vec![Part::Reasoning(read_reasoning(item))]),
-        _ => {
-            let part = Part::Foreign(ForeignPart { format: FORMAT, block: item.clone() });
-            if kind.ends_with("_output") {
-                transcript.push(Message::from(FORMAT, Role::User, vec![part]));
-            } else {
-                push_assistant(transcript, vec![part]);
+        let mut fields = rest(item, &["type", "call_id", "name", "arguments", "input"]);
+        let (input, twice) = if custom {
+            fields.insert("type".to_owned(), json!("custom_tool_call"));
+            (ToolInput::object(Map::from_iter([("input".to_owned(), json!(string(item, "input")))])), false)
+        } else {
+            match item.get("arguments") {
+                Some(Value::String(text)) => ToolInput::from_text(text),
+                other => (ToolInput::from_value(other.unwrap_or(&Value::Null)).0, false),
             }
+        };
+        if twice {
+            self.warnings.add(WarningCode::ArgumentsDoubleEncoded, id.as_str());
+        }
+        ToolCall {
+            id: ToolCallId::new(id),
+            name: ToolName::new(string(item, "name")),
+            input,
+            signature: None,
+            carried: Carried::new(FORMAT, fields),
         }
     }
-    Ok(())
+
+    fn output(&mut self, item: &Value, kind: &str) -> ToolResult {
+        let mut content = Vec::new();
+        match item.get("output") {
+            Some(Value::String(text)) if !blank(text) => content.push(Content::Text(TextPart::new(text))),
+            Some(value @ Value::Array(_)) => {
+                for part in content_parts(Some(value), None) {
+                    match part {
+                        Part::Text(text) => content.push(Content::Text(text)),
+                        Part::Image(image) => content.push(Content::Image(image)),
+                        Part::Foreign(foreign) => content.push(Content::Foreign(foreign)),
+                        _ => {}
+                    }
+                }
+            }
+            Some(value @ (Value::Object(_) | Value::Number(_) | Value::Bool(_))) => {
+                content.push(Content::Text(TextPart::new(value.to_string())));
+            }
+            _ => {}
+        }
+        let mut output = ToolOutput { content, is_error: false };
+        unmark(&mut output);
+        let id = match string(item, "call_id") {
+            "" => self.ids.answered(filled(item, "name")),
+            id => id.to_owned(),
+        };
+        let mut fields = rest(item, &["type", "call_id", "output", "name"]);
+        if kind == "custom_tool_call_output" {
+            fields.insert("type".to_owned(), json!(kind));
+        }
+        if let Some(name) = filled(item, "name") {
+            fields.insert("result_name".to_owned(), json!(name));
+        }
+        ToolResult {
+            call_id: ToolCallId::new(id),
+            name: filled(item, "name").map(ToolName::new),
+            output,
+            carried: Carried::new(FORMAT, fields),
+        }
+    }
 }
 
 /// Parts of a message item. `item` holds the fields of an assistant's item, kept at its parts for the way back.
@@ -182,71 +258,6 @@ fn content_parts(content: Option<&Value>, item: Option<&Map<String, Value>>) -> 
             parts
         }
         _ => Vec::new(),
-    }
-}
-
-fn read_call(item: &Value, custom: bool, warnings: &mut Warnings) -> ToolCall {
-    let mut id = string(item, "call_id").to_owned();
-    if id.is_empty() {
-        // Only call_id links a result; without one the item's own id is all there is.
-        id = filled(item, "id").unwrap_or("call_made_1").to_owned();
-        warnings.add(WarningCode::ToolCallIdMade, id.as_str());
-    }
-    let mut fields = rest(item, &["type", "call_id", "name", "arguments", "input"]);
-    let (input, twice) = if custom {
-        fields.insert("type".to_owned(), json!("custom_tool_call"));
-        (ToolInput::object(Map::from_iter([("input".to_owned(), json!(string(item, "input")))])), false)
-    } else {
-        match item.get("arguments") {
-            Some(Value::String(text)) => ToolInput::from_text(text),
-            other => (ToolInput::from_value(other.unwrap_or(&Value::Null)).0, false),
-        }
-    };
-    if twice {
-        warnings.add(WarningCode::ArgumentsDoubleEncoded, id.as_str());
-    }
-    ToolCall {
-        id: ToolCallId::new(id),
-        name: ToolName::new(string(item, "name")),
-        input,
-        signature: None,
-        carried: Carried::new(FORMAT, fields),
-    }
-}
-
-fn read_output(item: &Value, kind: &str) -> ToolResult {
-    let mut content = Vec::new();
-    match item.get("output") {
-        Some(Value::String(text)) if !blank(text) => content.push(Content::Text(TextPart::new(text))),
-        Some(value @ Value::Array(_)) => {
-            for part in content_parts(Some(value), None) {
-                match part {
-                    Part::Text(text) => content.push(Content::Text(text)),
-                    Part::Image(image) => content.push(Content::Image(image)),
-                    Part::Foreign(foreign) => content.push(Content::Foreign(foreign)),
-                    _ => {}
-                }
-            }
-        }
-        Some(value @ (Value::Object(_) | Value::Number(_) | Value::Bool(_))) => {
-            content.push(Content::Text(TextPart::new(value.to_string())));
-        }
-        _ => {}
-    }
-    let mut output = ToolOutput { content, is_error: false };
-    unmark(&mut output);
-    let mut fields = rest(item, &["type", "call_id", "output", "name"]);
-    if kind == "custom_tool_call_output" {
-        fields.insert("type".to_owned(), json!(kind));
-    }
-    if let Some(name) = filled(item, "name") {
-        fields.insert("result_name".to_owned(), json!(name));
-    }
-    ToolResult {
-        call_id: ToolCallId::new(string(item, "call_id")),
-        name: filled(item, "name").map(ToolName::new),
-        output,
-        carried: Carried::new(FORMAT, fields),
     }
 }
 

@@ -1,8 +1,10 @@
 //! The canonical form to Responses.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
-use crate::convert::{EncodeOptions, Encoded, Reply, add_fields, marked, own_fields, with_legal_ids};
+use crate::convert::{EncodeOptions, Encoded, Reply, add_fields, is_custom, marked, own_fields, with_legal_ids};
 use crate::format::{Format, WarningCode, Warnings};
 use crate::ids::NameTable;
 use crate::model::{
@@ -12,17 +14,20 @@ use crate::model::{
 
 const FORMAT: Format = Format::OpenAiResponses;
 
+#[derive(Default)]
 struct Writer {
     warnings: Warnings,
     names: NameTable,
     items: Vec<Value>,
+    /// Calls of free-text tools: their outputs are of a kind of their own.
+    custom: HashSet<String>,
 }
 
 /// Writes a history: `input`, and `instructions` where it begins with system text.
 pub fn encode_history(transcript: &Transcript, options: &EncodeOptions) -> Encoded {
     let mut warnings = Warnings::default();
     let copy = with_legal_ids(transcript, FORMAT, options.profile, &mut warnings);
-    let mut writer = Writer { warnings, names: NameTable::default(), items: Vec::new() };
+    let mut writer = Writer { warnings, ..Writer::default() };
     let leading = copy.messages.iter().take_while(|message| message.role == Role::System).count();
     let instructions: Vec<String> = copy.messages[..leading]
         .iter()
@@ -61,14 +66,14 @@ pub fn encode_history(transcript: &Transcript, options: &EncodeOptions) -> Encod
 
 /// Writes a reply as the API would have: a whole response. `created` is in seconds since 1970.
 pub fn encode_reply(reply: &Reply, id: &str, model: &str, created: u64) -> (Value, Warnings) {
-    let mut writer = Writer { warnings: Warnings::default(), names: NameTable::default(), items: Vec::new() };
+    let mut writer = Writer::default();
     writer.assistant(&reply.message, true);
     (response_value(reply, id, model, created, writer.items), writer.warnings)
 }
 
 /// The items of a part of a reply; `names` lasts for the whole reply.
 pub(super) fn reply_items(message: &Message, names: &mut NameTable) -> Vec<Value> {
-    let mut writer = Writer { warnings: Warnings::default(), names: std::mem::take(names), items: Vec::new() };
+    let mut writer = Writer { names: std::mem::take(names), ..Writer::default() };
     writer.assistant(message, true);
     *names = writer.names;
     writer.items
@@ -173,9 +178,11 @@ impl Writer {
             _ => Value::Array(blocks),
         };
         let fields = own_fields(&result.carried, FORMAT, &mut self.warnings);
+        let custom = self.custom.contains(result.call_id.as_str());
         let kind = fields.and_then(|fields| fields.get("type")).and_then(Value::as_str);
+        let own = if custom { "custom_tool_call_output" } else { "function_call_output" };
         let mut item = json!({
-            "type": kind.unwrap_or("function_call_output"), "call_id": result.call_id.as_str(), "output": output,
+            "type": kind.unwrap_or(own), "call_id": result.call_id.as_str(), "output": output,
         });
         if let Some(name) = fields.and_then(|fields| fields.get("result_name")) {
             item["name"] = name.clone();
@@ -265,8 +272,9 @@ impl Writer {
             self.warnings.add(WarningCode::SignatureDropped, call.id.as_str());
         }
         let fields = own_fields(&call.carried, FORMAT, &mut self.warnings);
-        let custom = fields.and_then(|fields| fields.get("type")).is_some_and(|kind| kind == "custom_tool_call");
+        let custom = is_custom(&call.carried);
         let mut item = if custom {
+            self.custom.insert(call.id.as_str().to_owned());
             let input = call.input.fields().and_then(|fields| fields.get("input")).cloned().unwrap_or(json!(""));
             json!({ "type": "custom_tool_call", "call_id": call.id.as_str(), "name": name, "input": input })
         } else {

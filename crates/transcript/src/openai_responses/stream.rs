@@ -1,7 +1,5 @@
 //! The event stream of Responses to a reply.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use super::decode::decode_reply;
@@ -14,19 +12,23 @@ use crate::stream::{Assembled, Collected, Delta, assemble};
 
 #[derive(Debug, Default)]
 struct Item {
+    index: u64,
     value: Value,
-    /// Whether nothing more of it will come.
+    /// Whether it is complete.
     done: bool,
+    /// Whether its own end event was there.
+    closed: bool,
 }
 
 /// Puts the events of one response together.
 #[derive(Debug, Default)]
 pub struct Assembler {
-    items: BTreeMap<u64, Item>,
+    /// In order of arrival.
+    items: Vec<Item>,
     /// The response object of the last event that had one.
     response: Option<Value>,
     terminal: bool,
-    error: Option<ProviderError>,
+    pub(crate) error: Option<ProviderError>,
     pub(crate) warnings: Warnings,
 }
 
@@ -41,17 +43,17 @@ impl Assembler {
         }
         let kind = data.get("type").and_then(Value::as_str).unwrap_or(event);
         match kind {
-            "error" => {
-                let nested = data.get("error").filter(|error| error.is_object());
-                self.error = Some(ProviderError::read(nested.unwrap_or(data)));
-                return Vec::new();
-            }
-            "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
+            "response.completed"
+            | "response.incomplete"
+            | "response.failed"
+            | "response.cancelled"
+            | "response.done" => {
                 self.terminal = true;
                 self.response = data.get("response").cloned();
-                if kind == "response.failed" {
-                    let error = data.pointer("/response/error").unwrap_or(&Value::Null);
-                    self.error = Some(ProviderError::read(error));
+                let status = data.pointer("/response/status");
+                if kind == "response.failed" || status.is_some_and(|status| status == "failed") {
+                    let said = data.pointer("/response/error").filter(|error| !error.is_null());
+                    self.error = Some(said.map_or_else(ProviderError::unexplained, ProviderError::read));
                 }
                 return Vec::new();
             }
@@ -61,62 +63,64 @@ impl Assembler {
             }
             _ => {}
         }
-        let last = self.items.keys().next_back().copied();
-        let index = number(data, "output_index").or(last).unwrap_or(0);
         let part = number(data, "content_index").unwrap_or(0);
         let summary = number(data, "summary_index").unwrap_or(0);
         let text = string(data, "delta");
         match kind {
             "response.output_item.added" => {
-                self.items.insert(index, Item { value: data.get("item").cloned().unwrap_or_default(), done: false });
+                let value = data.get("item").cloned().unwrap_or_default();
+                let at = self.new_item(data, string(&value, "id"), string(&value, "type"));
+                self.items[at].value = value;
             }
-            "response.output_item.done" => return self.item_done(index, data),
+            "response.output_item.done" => return self.item_done(data),
             "response.content_part.added" | "response.content_part.done" => {
                 let held = data.get("part").cloned().unwrap_or_default();
-                self.item(index).put(list_name(&held), part, held);
+                self.item(data, "").put(list_name(&held), part, held);
             }
             "response.output_text.delta" => {
-                self.item(index).grow("message", "content", part, "output_text", "text", text);
+                self.item(data, "message").grow("content", part, "output_text", "text", text);
                 return vec![Delta::Text(text.to_owned())];
             }
             "response.output_text.done" => {
-                self.item(index).replace("message", "content", part, "output_text", "text", string(data, "text"));
+                self.item(data, "message").replace("content", part, "output_text", "text", string(data, "text"));
             }
             "response.refusal.delta" => {
-                self.item(index).grow("message", "content", part, "refusal", "refusal", text);
+                self.item(data, "message").grow("content", part, "refusal", "refusal", text);
                 return vec![Delta::Refusal(text.to_owned())];
             }
             "response.refusal.done" => {
-                self.item(index).replace("message", "content", part, "refusal", "refusal", string(data, "refusal"));
+                self.item(data, "message").replace("content", part, "refusal", "refusal", string(data, "refusal"));
             }
             "response.reasoning_summary_part.added" | "response.reasoning_summary_part.done" => {
                 let held = data.get("part").cloned().unwrap_or_default();
-                self.item(index).put("summary", summary, held);
+                self.item(data, "reasoning").put("summary", summary, held);
             }
             "response.reasoning_summary_text.delta" => {
-                self.item(index).grow("reasoning", "summary", summary, "summary_text", "text", text);
+                self.item(data, "reasoning").grow("summary", summary, "summary_text", "text", text);
                 return vec![Delta::Reasoning(text.to_owned())];
             }
             "response.reasoning_summary_text.done" => {
-                self.item(index).replace("reasoning", "summary", summary, "summary_text", "text", string(data, "text"));
+                let item = self.item(data, "reasoning");
+                item.replace("summary", summary, "summary_text", "text", string(data, "text"));
             }
             "response.reasoning_text.delta" => {
-                self.item(index).grow("reasoning", "content", part, "reasoning_text", "text", text);
+                self.item(data, "reasoning").grow("content", part, "reasoning_text", "text", text);
                 return vec![Delta::Reasoning(text.to_owned())];
             }
             "response.reasoning_text.done" => {
-                self.item(index).replace("reasoning", "content", part, "reasoning_text", "text", string(data, "text"));
+                let item = self.item(data, "reasoning");
+                item.replace("content", part, "reasoning_text", "text", string(data, "text"));
             }
-            "response.function_call_arguments.delta" => self.item(index).append("function_call", "arguments", text),
+            "response.function_call_arguments.delta" => self.item(data, "function_call").append("arguments", text),
             "response.function_call_arguments.done" => {
-                let item = self.item(index);
-                item.set("function_call", "arguments", string(data, "arguments"));
+                let item = self.item(data, "function_call");
+                item.set("arguments", string(data, "arguments"));
                 item.done = true;
             }
-            "response.custom_tool_call_input.delta" => self.item(index).append("custom_tool_call", "input", text),
+            "response.custom_tool_call_input.delta" => self.item(data, "custom_tool_call").append("input", text),
             "response.custom_tool_call_input.done" => {
-                let item = self.item(index);
-                item.set("custom_tool_call", "input", string(data, "input"));
+                let item = self.item(data, "custom_tool_call");
+                item.set("input", string(data, "input"));
                 item.done = true;
             }
             _ => {}
@@ -124,13 +128,55 @@ impl Assembler {
         Vec::new()
     }
 
-    fn item(&mut self, index: u64) -> &mut Item {
-        self.items.entry(index).or_default()
+    /// The item that an event is about, by its index. Gateways give one index to several items, or another one at the
+    /// end than at the start: then the item's id tells, and else its kind.
+    fn find(&self, data: &Value, id: &str, kind: &str) -> Option<usize> {
+        let index = number(data, "output_index");
+        let fits = |item: &Item| kind.is_empty() || ["", kind].contains(&string(&item.value, "type"));
+        let named = |item: &Item| !id.is_empty() && string(&item.value, "id") == id;
+        let here = |item: &Item| index.is_none_or(|index| item.index == index);
+        // Some gateways make up an id for every event; only behind the end of an item is another id another item.
+        let other = |item: &Item| {
+            let held = string(&item.value, "id");
+            item.closed && !id.is_empty() && !held.is_empty() && held != id
+        };
+        let last = |wanted: &dyn Fn(&Item) -> bool| self.items.iter().rposition(wanted);
+        last(&|item| here(item) && named(item))
+            .or_else(|| last(&|item| named(item) && fits(item)))
+            .or_else(|| last(&|item| here(item) && fits(item) && !other(item)))
     }
 
-    fn item_done(&mut self, index: u64, data: &Value) -> Vec<Delta> {
-        let held = self.items.entry(index).or_default();
+    fn new_item(&mut self, data: &Value, id: &str, kind: &str) -> usize {
+        let next = self.items.iter().map(|item| item.index.saturating_add(1)).max().unwrap_or(0);
+        let index = number(data, "output_index").unwrap_or(next);
+        // What deltas built before their item was announced is that item.
+        let same = self.items.iter().rposition(|item| {
+            let (held, known) = (string(&item.value, "id"), string(&item.value, "type"));
+            item.index == index && !item.done && (held.is_empty() || held == id) && ["", kind].contains(&known)
+        });
+        same.unwrap_or_else(|| {
+            if self.items.iter().any(|item| item.index == index) {
+                self.warnings.add_once(WarningCode::IndexReused, index.to_string());
+            }
+            self.items.push(Item { index, ..Item::default() });
+            self.items.len() - 1
+        })
+    }
+
+    /// The item to change; made when there is none yet.
+    fn item(&mut self, data: &Value, kind: &str) -> &mut Item {
+        let id = string(data, "item_id");
+        let at = self.find(data, id, kind).unwrap_or_else(|| self.new_item(data, id, kind));
+        let item = &mut self.items[at];
+        item.ensure(if kind.is_empty() { "message" } else { kind });
+        item
+    }
+
+    fn item_done(&mut self, data: &Value) -> Vec<Delta> {
         let mut value = data.get("item").cloned().unwrap_or_default();
+        let (id, kind) = (string(&value, "id").to_owned(), string(&value, "type").to_owned());
+        let at = self.find(data, &id, &kind).unwrap_or_else(|| self.new_item(data, &id, &kind));
+        let held = &mut self.items[at];
         // A done item replaces what was built, unless it forgot what had been streamed.
         for key in ["arguments", "input"] {
             let built = string(&held.value, key);
@@ -138,7 +184,13 @@ impl Assembler {
                 value[key] = json!(built);
             }
         }
-        *held = Item { value, done: true };
+        let forgot = |key: &str| list(&value, key).is_empty() && !list(&held.value, key).is_empty();
+        let forgotten: Vec<&str> = ["content", "summary"].into_iter().filter(|key| forgot(key)).collect();
+        for key in forgotten {
+            value[key] = held.value[key].clone();
+        }
+        held.value = value;
+        (held.done, held.closed) = (true, true);
         deltas_of(&held.value)
     }
 
@@ -148,7 +200,11 @@ impl Assembler {
         let mut dropped_calls = Vec::new();
         if list(&raw, "output").is_empty() || broken {
             let mut output = Vec::new();
-            for item in std::mem::take(&mut self.items).into_values() {
+            // The index is the position, unless it was given twice: then the order of arrival says more.
+            if !self.warnings.has(WarningCode::IndexReused) {
+                self.items.sort_by_key(|item| item.index);
+            }
+            for item in std::mem::take(&mut self.items) {
                 let call = matches!(string(&item.value, "type"), "function_call" | "custom_tool_call");
                 if broken && call && !item.done {
                     dropped_calls.push(ToolCallId::new(string(&item.value, "call_id")));
@@ -215,11 +271,10 @@ impl Item {
         }
     }
 
-    fn slot(&mut self, kind: &str, list: &str, at: u64) -> Option<&mut Value> {
-        if at > MAX_PARTS {
+    fn slot(&mut self, list: &str, at: u64) -> Option<&mut Value> {
+        if at > MAX_PARTS || !self.value.is_object() {
             return None;
         }
-        self.ensure(kind);
         if !self.value.get(list).is_some_and(Value::is_array) {
             self.value[list] = json!([]);
         }
@@ -232,22 +287,21 @@ impl Item {
     }
 
     fn put(&mut self, list: &str, at: u64, part: Value) {
-        let kind = if list == "summary" { "reasoning" } else { "message" };
-        if let Some(slot) = self.slot(kind, list, at) {
+        if let Some(slot) = self.slot(list, at) {
             *slot = part;
         }
     }
 
-    fn grow(&mut self, kind: &str, list: &str, at: u64, part: &str, key: &str, text: &str) {
-        let Some(slot) = self.slot(kind, list, at) else { return };
+    fn grow(&mut self, list: &str, at: u64, part: &str, key: &str, text: &str) {
+        let Some(slot) = self.slot(list, at) else { return };
         match slot.get_mut(key) {
             Some(Value::String(held)) => held.push_str(text),
             _ => *slot = json!({ "type": part, key: text }),
         }
     }
 
-    fn replace(&mut self, kind: &str, list: &str, at: u64, part: &str, key: &str, text: &str) {
-        let Some(slot) = self.slot(kind, list, at) else { return };
+    fn replace(&mut self, list: &str, at: u64, part: &str, key: &str, text: &str) {
+        let Some(slot) = self.slot(list, at) else { return };
         if slot.is_object() {
             slot[key] = json!(text);
         } else {
@@ -255,16 +309,14 @@ impl Item {
         }
     }
 
-    fn append(&mut self, kind: &str, key: &str, text: &str) {
-        self.ensure(kind);
+    fn append(&mut self, key: &str, text: &str) {
         match self.value.get_mut(key) {
             Some(Value::String(held)) => held.push_str(text),
             _ => self.value[key] = json!(text),
         }
     }
 
-    fn set(&mut self, kind: &str, key: &str, text: &str) {
-        self.ensure(kind);
+    fn set(&mut self, key: &str, text: &str) {
         // An empty `done` takes nothing away.
         if !text.is_empty() || self.value.get(key).is_none() {
             self.value[key] = json!(text);

@@ -3,12 +3,11 @@
 use serde_json::{Value, json};
 
 use super::list_mut;
-use crate::anthropic::block_kinds;
 use crate::format::Format;
 use crate::ids::{is_legal_tool_name, wire_tool_name};
 use crate::json::{blank, filled, list, string};
 use crate::lint::LintOptions;
-use crate::lint::fields::{ASSISTANT_FIELDS, MAX_CACHE_MARKS, followed, id_prefix};
+use crate::lint::fields::{ASSISTANT_FIELDS, MAX_CACHE_MARKS, followed, id_prefix, system_run, unanswered_server_call};
 use crate::lint::pairs::bad_arguments;
 use crate::model::ToolInput;
 use crate::openai_chat::BETWEEN;
@@ -133,7 +132,8 @@ fn responses(payload: &mut Value, options: &LintOptions) {
         reasoned |= kind == "reasoning";
         let wrong_prefix = id_prefix(item).is_some_and(|prefix| {
             filled(item, "id").is_some_and(|id| {
-                !id.starts_with(prefix) || (options.reasoning_model && !reasoned && kind != "reasoning")
+                !id.starts_with(prefix)
+                    || (options.reasoning_model && !reasoned && kind != "reasoning" && is_model_item(item))
             })
         });
         if wrong_prefix && let Some(fields) = item.as_object_mut() {
@@ -211,29 +211,11 @@ fn mend_block(block: &mut Value) {
 }
 
 fn unanswered_server_tools(messages: &[Value]) -> Vec<(usize, usize)> {
-    let mut found = Vec::new();
-    for (index, message) in messages.iter().enumerate() {
-        if index + 1 == messages.len() {
-            break;
-        }
-        for (at, block) in list(message, "content").iter().enumerate() {
-            if !block_kinds::is_server_call(string(block, "type")) {
-                continue;
-            }
-            let id = string(block, "id");
-            let answered = messages[index..]
-                .iter()
-                .take_while(|message| string(message, "role") == "assistant")
-                .flat_map(|message| list(message, "content"))
-                .any(|other| {
-                    block_kinds::is_server_result(string(other, "type")) && string(other, "tool_use_id") == id
-                });
-            if !answered {
-                found.push((index, at));
-            }
-        }
-    }
-    found
+    let places = messages.iter().enumerate().flat_map(|(index, message)| {
+        let blocks = list(message, "content").len();
+        (0..blocks).map(move |at| (index, at))
+    });
+    places.filter(|(index, at)| unanswered_server_call(messages, *index, *at)).collect()
 }
 
 /// Drops messages without content; neighbours that then have one role become one message.
@@ -320,22 +302,24 @@ fn trim_last(messages: &mut [Value]) {
 fn anthropic_order(payload: &mut Value) {
     let mut hoisted = Vec::new();
     if let Some(messages) = list_mut(payload, Format::Anthropic) {
-        let role = |messages: &[Value], at: usize| messages.get(at).map(|message| string(message, "role").to_owned());
         let mut at = 0;
         while at < messages.len() {
-            let behind = at.checked_sub(1).and_then(|before| role(messages, before));
-            let server_call = at.checked_sub(1).is_some_and(|before| {
-                list(&messages[before], "content")
-                    .last()
-                    .is_some_and(|block| block_kinds::is_server_call(string(block, "type")))
-            });
-            let legal = (behind.as_deref() == Some("user") || (behind.as_deref() == Some("assistant") && server_call))
-                && matches!(role(messages, at + 1).as_deref(), None | Some("assistant"));
-            if role(messages, at).as_deref() == Some("system") && !legal {
-                hoisted.extend(blocks_of(&messages.remove(at)));
-            } else {
+            if string(&messages[at], "role") != "system" {
                 at += 1;
+                continue;
             }
+            let run = system_run(messages, at);
+            let mut taken: Vec<Value> = messages.drain(at..at + run.length).collect();
+            if !run.legal {
+                hoisted.extend(taken.iter().flat_map(blocks_of));
+                continue;
+            }
+            if taken.len() > 1 {
+                let joined: Vec<Value> = taken.iter().flat_map(blocks_of).collect();
+                taken[0]["content"] = Value::Array(joined);
+            }
+            messages.insert(at, taken.swap_remove(0));
+            at += 1;
         }
         if messages.first().is_some_and(|first| string(first, "role") == "assistant") {
             messages.insert(0, json!({ "role": "user", "content": BEGINNING }));
