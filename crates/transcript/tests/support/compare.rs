@@ -30,7 +30,7 @@ impl Comparison {
             rule: profile.id_rule(format),
             labels: BTreeMap::new(),
             written,
-            strict_content: matches!(profile.name, "mistral" | "ollama" | "llama.cpp" | "lmstudio"),
+            strict_content: matches!(profile.name, "ollama" | "llama.cpp" | "lmstudio"),
             carried_ids,
         }
     }
@@ -58,6 +58,9 @@ impl Comparison {
                 });
             }
             Format::OpenAiResponses => {
+                if let Some(text) = payload.get("input").and_then(Value::as_str) {
+                    payload["input"] = json!([{ "role": "user", "content": text }]);
+                }
                 each(&mut payload, "input", |item| normal_item(item, &self.carried_ids));
                 each(&mut payload, "output", |item| normal_item(item, &self.carried_ids));
             }
