@@ -43,6 +43,12 @@ impl Assembler {
         match kind {
             "message_start" => {
                 if let Some(message) = data.get("message").and_then(Value::as_object) {
+                    // A gateway that lost its provider on the way and asked again: what came before is of another
+                    // message, which never ended. Put together, the two could not be sent back.
+                    let id = |message: &Map<String, Value>| message.get("id").filter(|id| !id.is_null()).cloned();
+                    if id(&self.message).is_some_and(|held| id(message).is_some_and(|new| new != held)) {
+                        self.blocks.clear();
+                    }
                     self.message = message.clone();
                 }
             }
@@ -86,7 +92,11 @@ impl Assembler {
     fn grow(&mut self, data: &Value) -> Vec<Delta> {
         let delta = data.get("delta").unwrap_or(&Value::Null);
         let index = self.index(data);
-        let at = self.position(index).unwrap_or_else(|| {
+        // Some gateways count wrongly: then it is meant for the open block of its kind.
+        let takes = |block: &Block| takes(string(&block.value, "type"), string(delta, "type"));
+        let here = self.blocks.iter().rposition(|block| block.index == index && takes(block));
+        let open = || self.blocks.iter().rposition(|block| !block.stopped && block.value.is_object() && takes(block));
+        let at = here.or_else(open).unwrap_or_else(|| {
             self.blocks.push(Block { index, ..Block::default() });
             self.blocks.len() - 1
         });
@@ -200,6 +210,17 @@ impl Assembler {
         let collected = Collected { raw, ended: self.ended, error: self.error, dropped_calls, warnings: self.warnings };
         assemble(collected, decode_reply)
     }
+}
+
+/// Whether a delta of this type belongs into a block of this type.
+fn takes(block: &str, delta: &str) -> bool {
+    block.is_empty()
+        || match delta {
+            "text_delta" | "citations_delta" => block == "text",
+            "input_json_delta" => block.ends_with("tool_use"),
+            "thinking_delta" | "signature_delta" => block == "thinking",
+            _ => true,
+        }
 }
 
 impl Block {

@@ -57,6 +57,9 @@ pub fn decode_reply(reply: &Value) -> Result<Reply, DecodeError> {
         if let Some(error) = reply.get("error").filter(|error| !error.is_null()) {
             return Err(DecodeError::Provider(ProviderError::read(error)));
         }
+        if string(reply, "object") == "error" {
+            return Err(DecodeError::Provider(ProviderError::read(reply)));
+        }
         return Err(shape("/choices", "is empty or no list"));
     };
     let mut reader = Reader::default();
@@ -68,7 +71,7 @@ pub fn decode_reply(reply: &Value) -> Result<Reply, DecodeError> {
     let refused = message.parts.iter().any(|part| matches!(part, Part::Refusal(_)));
     let label = match string(choice, "finish_reason") {
         "tool_calls" | "function_call" => StopReason::ToolUse,
-        "length" => StopReason::Length,
+        "length" | "max_tokens" | "MAX_TOKENS" => StopReason::Length,
         "content_filter" => StopReason::Filter,
         "error" => StopReason::Error,
         _ if refused => StopReason::Refusal,

@@ -120,8 +120,10 @@ impl Assembler {
             self.refusal.push_str(text);
             deltas.push(Delta::Refusal(text.to_owned()));
         }
-        for entry in list(delta, "tool_calls") {
-            self.entry(entry);
+        match delta.get("tool_calls") {
+            Some(Value::Array(entries)) => entries.iter().for_each(|entry| self.entry(entry)),
+            Some(entry @ Value::Object(_)) => self.entry(entry),
+            _ => {}
         }
         if let Some(call) = delta.get("function_call").filter(|call| call.is_object()) {
             self.entry(&json!({ "index": 0, "function": call }));

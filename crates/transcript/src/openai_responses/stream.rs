@@ -58,6 +58,12 @@ impl Assembler {
                 return Vec::new();
             }
             "response.created" | "response.in_progress" | "response.queued" => {
+                // Another response in the same stream: a gateway asked again, and the first never ended.
+                let id = |response: Option<&Value>| response.map(|response| string(response, "id").to_owned());
+                let (held, new) = (id(self.response.as_ref()), id(data.get("response")));
+                if held.is_some_and(|held| !held.is_empty() && new.is_some_and(|new| !new.is_empty() && new != held)) {
+                    self.items.clear();
+                }
                 self.response = data.get("response").cloned();
                 return Vec::new();
             }

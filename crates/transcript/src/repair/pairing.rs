@@ -14,11 +14,23 @@ use crate::lint::pairs::{Fate, Pairs, items};
 /// Where a call or result stands: message and block.
 type Place = (usize, Option<usize>);
 
+/// A result to put behind its call.
+struct Added {
+    /// Results that were elsewhere come first, as they stood, then those that had to be made, as the calls stand.
+    rank: (bool, usize),
+    value: Value,
+}
+
 /// What has to happen: results to take out, and results to put behind calls.
 struct Plan {
     removed: HashSet<Place>,
-    /// By the message of the call, in the order of the calls.
-    added: HashMap<usize, Vec<Value>>,
+    /// By the message of the call.
+    added: HashMap<usize, Vec<Added>>,
+}
+
+fn in_order(mut added: Vec<Added>) -> impl Iterator<Item = Value> {
+    added.sort_by_key(|added| added.rank);
+    added.into_iter().map(|added| added.value)
 }
 
 pub(super) fn repair(payload: &mut Value, options: &LintOptions) {
@@ -45,13 +57,14 @@ fn plan(payload: &Value, format: Format) -> Plan {
         let added = match judged.answered[at] {
             Some(result) if matches!(judged.fates[result], Fate::Misplaced(_)) => {
                 let slot = &pairs.results[result];
-                match slot.block {
+                let value = match slot.block {
                     Some(block) => held[slot.index]["content"][block].clone(),
                     None => held[slot.index].clone(),
-                }
+                };
+                Added { rank: (false, result), value }
             }
             Some(_) => continue,
-            None => interrupted(held, call.index, call.id, format),
+            None => Added { rank: (true, at), value: interrupted(held, call.index, call.id, format) },
         };
         plan.added.entry(call.index).or_default().push(added);
     }
@@ -92,8 +105,8 @@ fn chat(payload: &mut Value, mut plan: Plan) {
     *messages = rebuilt;
 }
 
-fn close_chat_turn(rebuilt: &mut Vec<Value>, waiting: &mut Vec<Value>, images: &mut Vec<Value>) {
-    for mut result in waiting.drain(..) {
+fn close_chat_turn(rebuilt: &mut Vec<Value>, waiting: &mut Vec<Added>, images: &mut Vec<Value>) {
+    for mut result in in_order(std::mem::take(waiting)) {
         take_images(&mut result, images);
         rebuilt.push(result);
     }
@@ -122,7 +135,7 @@ fn take_images(message: &mut Value, images: &mut Vec<Value>) {
 fn responses(payload: &mut Value, mut plan: Plan) {
     let Some(items) = list_mut(payload, Format::OpenAiResponses) else { return };
     let mut rebuilt: Vec<Value> = Vec::with_capacity(items.len());
-    let mut waiting: Vec<Value> = Vec::new();
+    let mut waiting: Vec<Added> = Vec::new();
     for (index, item) in std::mem::take(items).into_iter().enumerate() {
         if plan.removed.contains(&(index, None)) {
             continue;
@@ -130,19 +143,19 @@ fn responses(payload: &mut Value, mut plan: Plan) {
         // New outputs go behind the run of calls and outputs that they belong to.
         let kind = string(&item, "type");
         if !matches!(kind, "function_call" | "custom_tool_call" | "function_call_output" | "custom_tool_call_output") {
-            rebuilt.append(&mut waiting);
+            rebuilt.extend(in_order(std::mem::take(&mut waiting)));
         }
         rebuilt.push(item);
         waiting.extend(plan.added.remove(&index).unwrap_or_default());
     }
-    rebuilt.append(&mut waiting);
+    rebuilt.extend(in_order(waiting));
     *items = rebuilt;
 }
 
 fn anthropic(payload: &mut Value, mut plan: Plan) {
     let Some(messages) = list_mut(payload, Format::Anthropic) else { return };
     let mut turns: Vec<(String, Vec<Value>)> = Vec::new();
-    let mut added: Vec<Vec<Value>> = Vec::new();
+    let mut added: Vec<Vec<Added>> = Vec::new();
     for (index, mut message) in std::mem::take(messages).into_iter().enumerate() {
         let role = string(&message, "role").to_owned();
         let mut emptied = false;
@@ -182,7 +195,7 @@ fn anthropic(payload: &mut Value, mut plan: Plan) {
                 rebuilt.push(json!({ "role": "user", "content": std::mem::take(&mut waiting) }));
             }
             rebuilt.extend(turn);
-            waiting = new;
+            waiting = in_order(new).collect();
         }
     }
     if !waiting.is_empty() {
