@@ -8,7 +8,7 @@ use bandstand_transcript::lint::{LintOptions, has_errors, lint};
 use bandstand_transcript::profile::PROFILES;
 use bandstand_transcript::repair::repair;
 use bandstand_transcript::stream::{Assembled, Assembler, StreamReader};
-use bandstand_transcript::{EncodeOptions, Format, MidSystem, Transcript, decode_history};
+use bandstand_transcript::{EncodeOptions, Format, Transcript, decode_history};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -195,7 +195,7 @@ proptest! {
         turns in vec(turn(), 0..6), damages in vec(damage(), 0..4), format in format(), profile in 0..PROFILES.len(), reasoning_model in any::<bool>(),
     ) {
         let profile = &PROFILES[profile];
-        let options = EncodeOptions { profile, mid_system: MidSystem::default() };
+        let options = EncodeOptions { profile, reasoning_model, ..EncodeOptions::default() };
         let clean = ProviderHistory::prepare(&conversation(&turns), format, &options).payload().clone();
         let options = LintOptions { format, profile, reasoning_model };
         prop_assert_eq!(&repair(&clean, &options).payload, &clean);
