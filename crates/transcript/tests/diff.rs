@@ -298,6 +298,21 @@ fn differences_have_the_fields_own_words() {
 }
 
 #[test]
+fn an_answer_that_went_to_an_earlier_call_of_that_id_has_moved() {
+    let turn = |port: &str, at: &str| {
+        [
+            Message::new(Role::Assistant, vec![tide("c0", port)]),
+            Message::new(Role::Tool, vec![answer("c0", ToolOutput::text(at))]),
+        ]
+    };
+    let whole: Vec<Message> = turn("Kestrel Quay", "14:05").into_iter().chain(turn("Heron Pier", "14:20")).collect();
+    let mut swapped = whole.clone();
+    swapped.swap(2, 3);
+    assert_eq!(codes(&diff(&Transcript::new(whole.clone()), &Transcript::new(swapped.clone()))), ["result_moved"]);
+    assert_eq!(codes(&diff(&Transcript::new(swapped), &Transcript::new(whole))), ["result_moved"]);
+}
+
+#[test]
 fn numbers_and_key_order_are_json() {
     let call = |input: Value| {
         let input = ToolInput::object(input.as_object().expect("an object").clone());

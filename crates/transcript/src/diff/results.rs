@@ -185,6 +185,7 @@ fn places(
         }
     }
     let (asked_on_both, asks_on_both): (HashSet<usize>, HashSet<usize>) = matching.pairs().unzip();
+    let partners: HashMap<usize, usize> = matching.pairs().collect();
     let mut last: Option<(usize, usize)> = None;
     for (at, other) in pairs {
         let (ours, theirs) = (&first.results[*at], &second.results[*other]);
@@ -192,9 +193,13 @@ fn places(
         // That its call is gone, or new, is said of the call.
         let alone = ours.call.is_some_and(|call| !asked_on_both.contains(&call))
             || theirs.call.is_some_and(|call| !asks_on_both.contains(&call));
-        let moved = !both
-            && !alone
-            && (ours.in_place != theirs.in_place || ours_before[ours.after] != theirs_before[theirs.after]);
+        // With ids that are used again, the answer to one call may have become a second one to an earlier call.
+        let elsewhere = ours
+            .call
+            .zip(theirs.call)
+            .is_some_and(|(call, other)| partners.get(&call).is_some_and(|partner| *partner != other));
+        let place = ours.in_place != theirs.in_place || ours_before[ours.after] != theirs_before[theirs.after];
+        let moved = elsewhere || (!both && !alone && place);
         if moved {
             found.push(of_result(Code::ResultMoved, ours, Some(theirs)));
         }
