@@ -13,7 +13,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio_util::sync::CancellationToken;
 
-use crate::client::{Ask, Model, ModelError};
+use crate::client::{Ask, Model, ModelError, WireTap};
 use crate::registry::{Spec, Stopped};
 use crate::time::{SystemTiming, Timing};
 use crate::tool_loop::{Command, Input, Outcome, Policy, ToolLoop, Tools};
@@ -42,6 +42,11 @@ pub trait Toolset: Tools + Send + Sync {
 
 /// Is told what happens. Nothing that it does changes the run.
 pub trait Observer: Send {
+    /// Who is told what goes over the wire. Nobody unless it says so.
+    fn tap(&self) -> Option<Arc<dyn WireTap>> {
+        None
+    }
+
     /// The model's turn grows.
     fn on_delta(&mut self, delta: &Delta) {
         let _ = delta;
@@ -211,7 +216,10 @@ impl Run<'_> {
 
     async fn reply(&self, cancel: &CancellationToken, observer: &mut dyn Observer) -> Result<Reply, ModelError> {
         let ask = Ask { transcript: self.machine.transcript(), tools: &self.specs, cancel };
-        self.model.reply(ask, &mut |delta| observer.on_delta(delta)).await
+        match observer.tap() {
+            Some(tap) => self.model.reply_tapped(ask, &mut |delta| observer.on_delta(delta), tap.as_ref()).await,
+            None => self.model.reply(ask, &mut |delta| observer.on_delta(delta)).await,
+        }
     }
 
     fn called(&mut self, id: ToolCallId, called: Called) -> Input {

@@ -19,6 +19,15 @@ pub(super) struct Prepared {
 }
 
 pub(super) fn prepare(ask: Ask<'_>, options: &ModelOptions) -> Result<Prepared, ModelError> {
+    let prepared = write(ask, options)?;
+    if cfg!(debug_assertions) {
+        check(&prepared.body, options)?;
+    }
+    Ok(prepared)
+}
+
+/// The body, unchecked.
+pub(super) fn write(ask: Ask<'_>, options: &ModelOptions) -> Result<Prepared, ModelError> {
     let offer = Offer { tools: ask.tools.iter().map(view::definition).collect(), ..Offer::default() };
     let thinking = thinks(&Value::Object(options.extra.clone()));
     let mut offered = encode_offer(&offer, options.api, &OfferOptions { profile: options.profile, thinking });
@@ -42,11 +51,7 @@ pub(super) fn prepare(ask: Ask<'_>, options: &ModelOptions) -> Result<Prepared, 
     for (name, value) in &options.extra {
         fields.insert(name.clone(), value.clone());
     }
-    let body = Value::Object(fields);
-    if cfg!(debug_assertions) {
-        check(&body, options)?;
-    }
-    Ok(Prepared { body, names: offered.names })
+    Ok(Prepared { body: Value::Object(fields), names: offered.names })
 }
 
 /// What stands beside the history.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bandstand_transcript::stream::{Delta, INCOMPLETE_STREAM, StreamReader};
+use bandstand_transcript::tools::WireNames;
 use bandstand_transcript::{DecodeError, Format, ProviderError, Reply, decode_reply};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -14,7 +15,8 @@ use serde_json::Value;
 
 use super::body::{self, Prepared};
 use super::retry::{self, Asked};
-use super::{Ask, Model, ModelError, ModelOptions, Phase, rename};
+use super::tapped::Received;
+use super::{Ask, Model, ModelError, ModelOptions, Phase, Sent, WireTap, rename};
 
 /// Anthropic's version of the API.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -41,6 +43,7 @@ impl fmt::Debug for ModelClient {
 }
 
 type OnDelta<'a> = &'a mut (dyn FnMut(&Delta) + Send);
+type Tap<'a> = Option<&'a dyn WireTap>;
 
 impl ModelClient {
     /// A client with these options.
@@ -85,15 +88,19 @@ impl ModelClient {
         &self.options
     }
 
-    async fn ask(&self, ask: Ask<'_>, on_delta: OnDelta<'_>) -> Result<Reply, ModelError> {
+    async fn ask(&self, ask: Ask<'_>, on_delta: OnDelta<'_>, tap: Tap<'_>) -> Result<Reply, ModelError> {
         let Prepared { body, names } = body::prepare(ask, &self.options)?;
+        if let Some(tap) = tap {
+            let ModelOptions { api, model, .. } = &*self.options;
+            tap.on_request(Sent { api: *api, model, encode: self.options.encode(), body: &body, names: &names });
+        }
         // A value of JSON always becomes text.
         let body = bytes::Bytes::from(body.to_string());
         let options = &self.options;
         let mut retry = 0;
         loop {
             let mut asked = Asked::default();
-            let error = match self.once(body.clone(), &mut *on_delta, &mut asked).await {
+            let error = match self.once(body.clone(), &mut *on_delta, &mut asked, tap).await {
                 Ok(mut reply) => {
                     rename(&mut reply, &names);
                     return Ok(reply);
@@ -120,7 +127,13 @@ impl ModelClient {
         }
     }
 
-    async fn once(&self, body: bytes::Bytes, on_delta: OnDelta<'_>, asked: &mut Asked) -> Result<Reply, ModelError> {
+    async fn once(
+        &self,
+        body: bytes::Bytes,
+        on_delta: OnDelta<'_>,
+        asked: &mut Asked,
+        tap: Tap<'_>,
+    ) -> Result<Reply, ModelError> {
         let request = self.http.post(&self.url).headers(self.headers.clone()).body(body).send();
         let first = self.options.first_byte_timeout;
         let response = match self.within(first, request).await {
@@ -128,16 +141,18 @@ impl ModelClient {
             Some(Err(error)) => return Err(self.lost(&error)),
             Some(Ok(response)) => response,
         };
-        if !response.status().is_success() {
+        let status = response.status();
+        let mut received = tap.map(|tap| Received::new(tap, status.as_u16(), self.options.key.as_ref()));
+        if !status.is_success() {
             *asked = retry::asked(response.headers(), self.options.timing.now_micros());
-            return Err(self.refusal(response).await);
+            return Err(self.refusal(response, &mut received).await);
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         // Some servers answer unstreamed whatever they are asked.
         if self.options.stream && !kind.starts_with("application/json") {
-            self.streamed(response, on_delta, asked).await
+            self.streamed(response, on_delta, asked, &mut received).await
         } else {
-            self.plain(response, on_delta, asked).await
+            self.plain(response, on_delta, asked, &mut received).await
         }
     }
 
@@ -146,6 +161,7 @@ impl ModelClient {
         mut response: Response,
         on_delta: OnDelta<'_>,
         asked: &mut Asked,
+        received: &mut Option<Received<'_>>,
     ) -> Result<Reply, ModelError> {
         let mut body = Vec::new();
         loop {
@@ -155,7 +171,10 @@ impl ModelClient {
                 Some(chunk) if body.len() + chunk.len() > self.options.reply_max_bytes => {
                     return Err(ModelError::TooLarge { limit: self.options.reply_max_bytes });
                 }
-                Some(chunk) => body.extend_from_slice(&chunk),
+                Some(chunk) => {
+                    note(received, &chunk);
+                    body.extend_from_slice(&chunk);
+                }
             }
         }
         let value = bandstand_transcript::read::value(&body)
@@ -173,11 +192,15 @@ impl ModelClient {
         mut response: Response,
         on_delta: OnDelta<'_>,
         asked: &mut Asked,
+        received: &mut Option<Received<'_>>,
     ) -> Result<Reply, ModelError> {
         let mut reader = StreamReader::new(self.options.api);
-        let mut received = 0;
+        let mut bytes = 0;
+        if let Some(received) = received {
+            received.streamed();
+        }
         while !reader.is_over() {
-            let chunk = match self.next(&mut response, received == 0).await {
+            let chunk = match self.next(&mut response, bytes == 0).await {
                 Ok(Some(chunk)) => chunk,
                 Ok(None) => break,
                 // What was received is kept with the error.
@@ -186,8 +209,9 @@ impl ModelClient {
                 }
                 Err(_) => return Err(ModelError::Broken { partial: partial(reader) }),
             };
-            received += chunk.len();
-            if received > self.options.reply_max_bytes {
+            note(received, &chunk);
+            bytes += chunk.len();
+            if bytes > self.options.reply_max_bytes {
                 return Err(ModelError::TooLarge { limit: self.options.reply_max_bytes });
             }
             for delta in reader.push(&chunk) {
@@ -238,13 +262,14 @@ impl ModelClient {
         }
     }
 
-    async fn refusal(&self, mut response: Response) -> ModelError {
+    async fn refusal(&self, mut response: Response, received: &mut Option<Received<'_>>) -> ModelError {
         let status = response.status();
         let header = |name: &str| response.headers().get(name).and_then(|id| id.to_str().ok()).map(str::to_owned);
         let request_id = header("request-id").or_else(|| header("x-request-id"));
         let mut body = Vec::new();
         // An error that cannot be read to its end is one all the same.
         while let Ok(Some(chunk)) = self.next(&mut response, false).await {
+            note(received, &chunk);
             body.extend_from_slice(&chunk);
             if body.len() >= ERROR_BYTES {
                 break;
@@ -273,16 +298,47 @@ impl ModelClient {
     }
 }
 
-impl Model for ModelClient {
-    fn reply<'a>(&'a self, ask: Ask<'a>, on_delta: OnDelta<'a>) -> BoxFuture<'a, Result<Reply, ModelError>> {
+impl ModelClient {
+    fn answer<'a>(
+        &'a self,
+        ask: Ask<'a>,
+        on_delta: OnDelta<'a>,
+        tap: Tap<'a>,
+    ) -> BoxFuture<'a, Result<Reply, ModelError>> {
         async move {
             tokio::select! {
                 biased;
                 () = ask.cancel.cancelled() => Err(ModelError::Cancelled),
-                reply = self.ask(ask, on_delta) => reply,
+                reply = self.ask(ask, on_delta, tap) => reply,
             }
         }
         .boxed()
+    }
+}
+
+impl Model for ModelClient {
+    fn reply<'a>(&'a self, ask: Ask<'a>, on_delta: OnDelta<'a>) -> BoxFuture<'a, Result<Reply, ModelError>> {
+        self.answer(ask, on_delta, None)
+    }
+
+    fn reply_tapped<'a>(
+        &'a self,
+        ask: Ask<'a>,
+        on_delta: OnDelta<'a>,
+        tap: &'a dyn WireTap,
+    ) -> BoxFuture<'a, Result<Reply, ModelError>> {
+        self.answer(ask, on_delta, Some(tap))
+    }
+
+    fn body(&self, ask: Ask<'_>) -> Option<(Value, WireNames)> {
+        let Prepared { body, names } = body::write(ask, &self.options).ok()?;
+        Some((body, names))
+    }
+}
+
+fn note(received: &mut Option<Received<'_>>, bytes: &[u8]) {
+    if let Some(received) = received {
+        received.bytes(bytes);
     }
 }
 

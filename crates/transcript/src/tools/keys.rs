@@ -26,6 +26,11 @@ impl WireNames {
         self.tools.from_wire(wire)
     }
 
+    /// Argument keys that had to change: the tool, the key on the wire, the key of its schema.
+    pub fn keys(&self) -> &[(ToolName, String, String)] {
+        &self.keys
+    }
+
     /// Gives a call its names of the registry: the tool's, and those of its arguments.
     pub fn restore(&self, call: &mut ToolCall) {
         call.name = self.tools.from_wire(call.name.as_str());
