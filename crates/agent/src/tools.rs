@@ -29,6 +29,7 @@ mod judge;
 mod memories;
 mod platform;
 mod resolve;
+mod source;
 mod tasks;
 mod text;
 mod toolbox;
@@ -52,6 +53,7 @@ pub use contact_tools::{ContactSummary, ContactTools, ContactsSummary, RequestsS
 pub use files::{FileContent, RoomFiles, SentFile};
 pub use platform::{PLATFORM_TOOLS, PlatformTool, platform_name, platform_tool};
 pub use resolve::ResolveError;
+pub use source::{ToolConflict, ToolSource};
 pub use text::has_visible_content;
 pub use toolbox::Toolbox;
 

@@ -43,7 +43,7 @@ impl Shared {
             hub_room: self.hub.get().copied(),
             turn: turn.clone(),
             message: Some(message),
-            toolbox: Arc::clone(&self.toolbox),
+            toolbox: if self.toolbox.changes() { self.toolbox.for_turn() } else { Arc::clone(&self.toolbox) },
         };
         AgentTools::new(self.client.clone(), room, binding)
     }

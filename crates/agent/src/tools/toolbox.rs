@@ -1,9 +1,11 @@
 //! All tools of an agent: the platform's and its own.
 
 use std::fmt;
+use std::sync::Arc;
 
 use bandstand_llm::registry::{DuplicateTool, Filter, Registry, Tool};
 
+use super::source::{self, ToolConflict, ToolSource};
 use super::{AgentTools, Capabilities, platform};
 use crate::approval::Approvals;
 
@@ -16,6 +18,7 @@ pub struct Toolbox {
     capabilities: Capabilities,
     filter: Filter,
     approvals: Approvals,
+    sources: Vec<Arc<dyn ToolSource>>,
 }
 
 impl fmt::Debug for Toolbox {
@@ -42,6 +45,7 @@ impl Toolbox {
             capabilities,
             filter: Filter::default(),
             approvals: Approvals::default(),
+            sources: Vec::new(),
         }
     }
 
@@ -64,6 +68,28 @@ impl Toolbox {
     pub fn with(mut self, tool: Tool<AgentTools>) -> Result<Self, DuplicateTool> {
         self.add(tool)?;
         Ok(self)
+    }
+
+    /// Tools that may change while the agent runs. Each turn has those that there are when it begins, behind all others.
+    ///
+    /// # Errors
+    /// [`ToolConflict`] when a tool that there is now has the name of another. One that comes later and has, is left out.
+    pub fn with_source(mut self, source: impl ToolSource + 'static) -> Result<Self, ToolConflict> {
+        self.sources.push(Arc::new(source));
+        source::joined(&self.registry, &self.sources)?;
+        Ok(self)
+    }
+
+    /// As it is now, with the tools that its sources have: what the runtime binds a turn to.
+    pub fn for_turn(&self) -> Arc<Self> {
+        let mut now = self.clone();
+        now.registry = source::merged(&self.registry, &std::mem::take(&mut now.sources));
+        Arc::new(now)
+    }
+
+    /// Whether its tools may change.
+    pub(crate) fn changes(&self) -> bool {
+        !self.sources.is_empty()
     }
 
     /// Which tools are offered, of those that the capabilities leave. A name that no tool has does no harm and is

@@ -7,7 +7,7 @@ use bandstand_testkit::{PATIENCE, TestServer};
 use tokio::process::{Child, Command};
 
 /// Where cargo puts examples: beside the folder of this test's program.
-fn example(name: &str) -> PathBuf {
+pub(crate) fn example(name: &str) -> PathBuf {
     let program = std::env::current_exe().expect("this program");
     let folder = program.parent().and_then(|deps| deps.parent()).expect("the target folder");
     let path = folder.join("examples").join(name);

@@ -1,6 +1,8 @@
 //! The real server in this process, people who speak through its API, and a stand-in that misbehaves.
 
 pub(crate) mod stand_in;
+#[cfg(feature = "mcp")]
+pub(crate) mod tides;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
