@@ -9,18 +9,20 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bandstand_llm::client::{Model, ModelError};
-use bandstand_llm::run::{Finished, RunOptions, run};
+use bandstand_llm::client::{Ask, Model, ModelError};
+use bandstand_llm::run::{Finished, RunOptions, Toolset as _, run};
 use bandstand_llm::time::SystemTiming;
 use bandstand_llm::tool_loop::{Limits, OnDenied, OnLength, Outcome, Policy};
-use bandstand_llm::transcript::{Message, Role};
+use bandstand_llm::transcript::{Message, Role, Transcript};
 use bandstand_wire::ids::RoomId;
+use serde_json::Value;
 
 use super::{Adapter, IncomingMessage, TurnError, TurnInput};
 use crate::client::model::Me;
 use crate::failure::{AgentFailure, FailureReport, INTERNAL_ERROR};
 use crate::registry::Stopped;
 use crate::tools::{AgentTools, Capabilities};
+use crate::trace::{Begun, Ended, Trace, TurnTrace};
 use crate::turn::ClosingText;
 
 use memory::Memory;
@@ -70,6 +72,8 @@ pub struct LlmSettings {
     pub time_limit: Option<Duration>,
     /// How much of a room's past the model is shown, in tokens (estimated at four characters each). 60,000.
     pub history_tokens: usize,
+    /// Where its turns are traced. Nowhere.
+    pub trace: Option<Trace>,
 }
 
 impl Default for LlmSettings {
@@ -88,6 +92,7 @@ impl Default for LlmSettings {
             },
             time_limit: None,
             history_tokens: 60_000,
+            trace: None,
         }
     }
 }
@@ -115,20 +120,20 @@ impl Llm {
         Self { model: Arc::new(model), settings, me: OnceLock::new(), memory: Memory::default() }
     }
 
-    /// Ends a run as the platform expects it.
-    async fn conclude(&self, input: &Turn<'_>, finished: Finished) -> Result<(), TurnError> {
+    /// Ends a run as the platform expects it. `ended` notes what the room was told.
+    async fn conclude(&self, input: &Turn<'_>, finished: &Finished, ended: &mut Ended) -> Result<(), TurnError> {
         let tools = input.tools;
-        if let Some(stopped) = finished.stopped {
-            return Err(TurnError::Stopped(stopped));
+        if let Some(stopped) = &finished.stopped {
+            return Err(TurnError::Stopped(stopped.clone()));
         }
         let steps = finished.steps;
         let report = |text: String| AgentFailure::new(self.settings.provider.as_str(), text);
         let failure = match &finished.outcome {
             Outcome::Answer { text } | Outcome::Refusal { text } => {
-                return self.close(input, text).await;
+                return self.close(input, text, ended).await;
             }
             Outcome::Length { text } | Outcome::Filter { text } if crate::tools::has_visible_content(text) => {
-                return self.close(input, text).await;
+                return self.close(input, text, ended).await;
             }
             Outcome::TerminalTool { .. } => return Ok(()),
             Outcome::Cancelled => return Err(TurnError::Stopped(Stopped { reason: "the turn was cancelled".into() })),
@@ -144,6 +149,7 @@ impl Llm {
             Outcome::ModelFailed(error) => self.model_failure(finished.failure.as_ref(), &error.message),
         };
         let mark = failure.message.clone();
+        ended.failure = Some(mark.clone());
         match tools.send_failure(&failure).await {
             FailureReport::Posted => Err(TurnError::Reported(mark)),
             FailureReport::Stopped { room } => {
@@ -154,10 +160,42 @@ impl Llm {
     }
 
     /// The closing text, to whoever asked, unless something answered already.
-    async fn close(&self, input: &Turn<'_>, text: &str) -> Result<(), TurnError> {
-        let Some(sender) = input.message.sender.id() else { return Ok(()) };
-        input.tools.close(self.settings.closing, Some(text), &[sender.to_string()]).await?;
+    async fn close(&self, input: &Turn<'_>, text: &str, ended: &mut Ended) -> Result<(), TurnError> {
+        if !crate::tools::has_visible_content(text) {
+            return Ok(());
+        }
+        let Some(sender) = input.message.sender.id() else {
+            ended.withheld = Some("nobody wrote the message");
+            return Ok(());
+        };
+        let answered = input.tools.turn().replied();
+        if input.tools.close(self.settings.closing, Some(text), &[sender.to_string()]).await? {
+            ended.said = Some(text.to_owned());
+        } else {
+            ended.withheld = Some(if answered { "the turn had answered already" } else { "closing text stays here" });
+        }
         Ok(())
+    }
+
+    /// Begins to trace a turn, where turns are traced.
+    fn traced(
+        &self,
+        input: &TurnInput,
+        rows: Vec<Value>,
+        client: Transcript,
+        normalised: &Transcript,
+    ) -> Option<Arc<TurnTrace>> {
+        let trace = self.settings.trace.as_ref()?;
+        let begun = Begun {
+            room: input.message.room,
+            message: input.message.id,
+            now: input.tools.client().options().clock.now(),
+            me: input.tools.agent_id(),
+            rows,
+            client,
+            normalised,
+        };
+        Some(Arc::new(TurnTrace::begin(trace, begun)))
     }
 
     /// A refusal of the provider is told with its status and words; of everything else only the log knows more.
@@ -205,15 +243,24 @@ impl Adapter for Llm {
 
     async fn on_message(&self, input: TurnInput) -> Result<(), TurnError> {
         let (room, message) = (input.message.room, &input.message);
-        if input.is_session_start {
-            self.memory.begin(room, &input.history, input.tools.agent_id(), self.settings.history_tokens);
-        }
+        let begins = input.is_session_start
+            && self.memory.begin(room, &input.history, input.tools.agent_id(), self.settings.history_tokens);
         let remembered = self.memory.recall(room);
         let mut transcript = remembered.transcript;
+        let remembered_messages = transcript.messages.len();
         // A message that is served again after an interruption is in it already.
         if remembered.heard != Some(message.id) || message.is_contact_event() {
             transcript.push(prompt::heard(message, input.participants.as_deref(), input.contacts.as_deref()));
         }
+        // Rows that the memory was made of just now are traced as they came; only the message is not among them.
+        let (rows, client) = match (&self.settings.trace, begins) {
+            (None, _) => (Vec::new(), Transcript::default()),
+            (Some(_), true) => {
+                let heard = transcript.messages[remembered_messages..].to_vec();
+                (memory::rows_of(&input.history), Transcript::new(heard))
+            }
+            (Some(_), false) => (Vec::new(), transcript.clone()),
+        };
         let tools = RoomTools::new(&input.tools);
         let system = prompt::system(&self.settings, self.me.get(), &input.tools);
         if !system.is_empty() {
@@ -225,10 +272,12 @@ impl Adapter for Llm {
             cancel: input.cancel.clone(),
             timing: Arc::new(SystemTiming),
         };
+        let trace = self.traced(&input, rows, client, &transcript);
         let mut observer = events::Reporter {
             tools: &input.tools,
             emit: self.settings.emit,
             keep: |transcript: &_| self.memory.keep(room, message.id, transcript, self.settings.history_tokens),
+            trace: trace.clone(),
         };
         let finished = run(self.model.as_ref(), &tools, transcript, options, &mut observer).await;
         if self.settings.emit.usage {
@@ -239,7 +288,15 @@ impl Adapter for Llm {
             self.memory.keep(room, message.id, &finished.transcript, self.settings.history_tokens);
         }
         tracing::debug!(outcome = finished.outcome.name(), steps = finished.steps, "the model's turn ended");
-        self.conclude(&Turn { message, tools: &input.tools }, finished).await
+        let mut ended = Ended { outcome: finished.outcome.name(), ..Ended::default() };
+        let concluded = self.conclude(&Turn { message, tools: &input.tools }, &finished, &mut ended).await;
+        if let Some(trace) = trace {
+            let specs = tools.specs();
+            let again = Ask { transcript: &finished.transcript, tools: &specs, cancel: &input.cancel };
+            ended.replayed = self.model.body(again);
+            trace.end(ended);
+        }
+        concluded
     }
 
     async fn on_room_closed(&self, room: RoomId) {

@@ -21,7 +21,7 @@ struct Port {
     port: String,
 }
 
-fn toolbox() -> Toolbox {
+pub(crate) fn toolbox() -> Toolbox {
     let tide =
         Tool::new("tide", |_: AgentTools, it: Port| async move { Ok::<_, ToolError>(format!("{}: 5 m", it.port)) });
     let wind =
@@ -30,7 +30,7 @@ fn toolbox() -> Toolbox {
     tides.with(wind.effect(Effect::Observe)).expect("a new name")
 }
 
-fn model(server: &ModelServer, api: Format, stream: bool) -> ModelClient {
+pub(crate) fn model(server: &ModelServer, api: Format, stream: bool) -> ModelClient {
     let mut options = ModelOptions::new(api, "scripted");
     options.base_url = server.url(api);
     options.key = Some("sk-secret-0123456789".into());
@@ -41,11 +41,24 @@ fn model(server: &ModelServer, api: Format, stream: bool) -> ModelClient {
 }
 
 fn start(server: &TestServer, seat: &AgentSeat, model: ModelClient) -> Running {
+    start_with(server, seat, model, toolbox())
+}
+
+pub(crate) fn start_with(server: &TestServer, seat: &AgentSeat, model: ModelClient, toolbox: Toolbox) -> Running {
+    start_as(server, seat, model, toolbox, LlmSettings::default())
+}
+
+pub(crate) fn start_as(
+    server: &TestServer,
+    seat: &AgentSeat,
+    model: ModelClient,
+    toolbox: Toolbox,
+    llm: LlmSettings,
+) -> Running {
     let mut options = ClientOptions::new(&server.url(), seat.key.clone());
     options.proxies = false;
-    let adapter =
-        Llm::with(model, LlmSettings { instructions: "Speak like a harbour master.".into(), ..LlmSettings::default() });
-    let agent = Agent::new(options.build().expect("a client"), adapter).toolbox(toolbox()).settings(settings());
+    let adapter = Llm::with(model, LlmSettings { instructions: "Speak like a harbour master.".into(), ..llm });
+    let agent = Agent::new(options.build().expect("a client"), adapter).toolbox(toolbox).settings(settings());
     let stop = CancellationToken::new();
     let task = tokio::spawn({
         let stop = stop.clone();

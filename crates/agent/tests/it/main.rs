@@ -9,9 +9,12 @@ mod client;
 mod declines;
 mod examples;
 mod llm;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod retries;
 mod runtime;
 mod schemas;
 mod sockets;
 mod tools;
+mod trace;
 mod turn_vectors;

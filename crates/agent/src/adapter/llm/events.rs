@@ -1,5 +1,8 @@
 //! What a room is told of a model's work, in the form that every Band SDK reads.
 
+use std::sync::Arc;
+
+use bandstand_llm::client::WireTap;
 use bandstand_llm::run::Observer;
 use bandstand_llm::transcript::{
     Part, Reply, ToolCall, ToolInput, ToolName, ToolResult, Transcript, Usage, room as rows,
@@ -12,16 +15,26 @@ use super::Emit;
 use crate::client::EventDraft;
 use crate::client::model::message_type;
 use crate::tools::{AgentTools, has_visible_content, platform_name};
+use crate::trace::TurnTrace;
 
 /// Posts events, and has finished steps kept.
 pub(super) struct Reporter<'a, K> {
     pub(super) tools: &'a AgentTools,
     pub(super) emit: Emit,
     pub(super) keep: K,
+    pub(super) trace: Option<Arc<TurnTrace>>,
 }
 
 impl<K: FnMut(&Transcript) + Send> Observer for Reporter<'_, K> {
+    fn tap(&self) -> Option<Arc<dyn WireTap>> {
+        let trace = self.trace.clone()?;
+        Some(trace)
+    }
+
     fn on_reply<'a>(&'a mut self, reply: &'a Reply) -> BoxFuture<'a, ()> {
+        if let Some(trace) = &self.trace {
+            trace.parsed(reply);
+        }
         async move {
             for part in &reply.message.parts {
                 match part {
@@ -45,6 +58,9 @@ impl<K: FnMut(&Transcript) + Send> Observer for Reporter<'_, K> {
         transcript: &'a Transcript,
     ) -> BoxFuture<'a, ()> {
         (self.keep)(transcript);
+        if let Some(trace) = &self.trace {
+            trace.results(results, transcript);
+        }
         async move {
             if !self.emit.tool_calls {
                 return;

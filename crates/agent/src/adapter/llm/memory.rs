@@ -29,13 +29,13 @@ impl Memory {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts with what the room's history says, unless the room is known already.
-    pub(super) fn begin(&self, room: RoomId, history: &[HistoryEntry], me: Option<IdentityId>, tokens: usize) {
+    /// Starts with what the room's history says, unless the room is known already. Whether it was not.
+    pub(super) fn begin(&self, room: RoomId, history: &[HistoryEntry], me: Option<IdentityId>, tokens: usize) -> bool {
         let mut rooms = self.rooms();
         if rooms.contains_key(&room) {
-            return;
+            return false;
         }
-        let rows: Vec<Value> = history.iter().map(row).collect();
+        let rows = rows_of(history);
         let me = me.map(|me| me.to_string()).unwrap_or_default();
         let decoded = rows::decode_rows(&rows, &me);
         for warning in decoded.warnings.iter() {
@@ -43,6 +43,7 @@ impl Memory {
         }
         let transcript = bounded(decoded.transcript, tokens);
         rooms.insert(room, Remembered { transcript, heard: None });
+        true
     }
 
     pub(super) fn recall(&self, room: RoomId) -> Remembered {
@@ -61,7 +62,11 @@ impl Memory {
     }
 }
 
-/// A row as `/context` has it.
+/// Rows as `/context` has them.
+pub(super) fn rows_of(history: &[HistoryEntry]) -> Vec<Value> {
+    history.iter().map(row).collect()
+}
+
 fn row(entry: &HistoryEntry) -> Value {
     json!({
         "message_type": entry.message_type,
