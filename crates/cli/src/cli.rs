@@ -224,7 +224,10 @@ pub(crate) struct RunArguments {
     /// Which log lines are written
     #[arg(long, value_name = "FILTER", default_value = "info")]
     pub(crate) log_level: String,
-    /// Read the file and check it, and start nothing
+    /// Keep what happens in each of the model's replies, from history to output, in this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) trace: Option<std::path::PathBuf>,
+    /// Read the file and check it, list the tools of its MCP servers, and start no agent
     #[arg(long)]
     pub(crate) check: bool,
 }

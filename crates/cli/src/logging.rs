@@ -24,7 +24,11 @@ pub(crate) fn init(settings: &Settings) -> anyhow::Result<()> {
 
 /// Starts logging as lines of text with this filter.
 pub(crate) fn init_plain(filter: &str) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(filter)?;
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let mut rules = EnvFilter::try_new(filter)?;
+    if !filter.contains("rmcp") && filter != "off" {
+        // Below that it tells what servers of tools are asked and answer.
+        rules = rules.add_directive("rmcp=warn".parse()?);
+    }
+    let lines = tracing_subscriber::fmt().with_env_filter(rules).with_writer(io::stderr);
     lines.with_ansi(io::stderr().is_terminal()).try_init().map_err(|error| anyhow!("cannot start logging: {error}"))
 }

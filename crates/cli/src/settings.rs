@@ -20,7 +20,7 @@ use bandstand_store::{Database, StoreOptions};
 use self::flags::Flags;
 pub(crate) use self::print::{print_defaults, print_effective};
 pub(crate) use self::table::{Setting, TABLE};
-pub(crate) use self::value::{DatabaseUrl, LogFormat, duration};
+pub(crate) use self::value::{DatabaseUrl, LogFormat, bytes, duration};
 
 /// The owner's key for a first start without a person who reads it. No flag and no file: it is a secret.
 pub(crate) const OWNER_KEY: &str = "BANDSTAND_OWNER_KEY";

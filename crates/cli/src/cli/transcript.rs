@@ -128,7 +128,8 @@ impl RoomArguments {
 /// Two histories.
 #[derive(Debug, Args)]
 pub(crate) struct DiffArguments {
-    /// The conversation as it was: a file like those that the other commands read
+    /// The conversation as it was: a file like those that the other commands read; or, alone, a folder that `bandstand run
+    /// --trace` left, or one of a room, a turn or a step in it: then the stages of each step are compared
     pub(crate) first: PathBuf,
     /// What became of it
     pub(crate) second: Option<PathBuf>,

@@ -5,6 +5,7 @@ mod file;
 mod findings;
 mod paint;
 mod room;
+mod steps;
 mod view;
 
 use std::process::ExitCode;

@@ -123,6 +123,11 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Duration::read(text)
 }
 
+/// Reads a number of bytes outside the settings, in the same form.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    Bytes::read(text).map(|Bytes(bytes)| u64::try_from(bytes).unwrap_or(u64::MAX))
+}
+
 const DURATIONS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
 impl Value for Duration {

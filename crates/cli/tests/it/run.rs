@@ -39,3 +39,21 @@ fn a_server_that_is_not_there_is_said_to_be_so() {
     assert_eq!(said.code, Some(1));
     assert!(said.err.contains("who the agent is"), "{}", said.err);
 }
+
+#[test]
+fn servers_of_tools_are_tried_by_the_check() {
+    let model = "[model]\nname = \"a\"\nbase_url = \"http://localhost:1/v1\"\n";
+    let table = |more: &str| format!("{model}[[mcp]]\nname = \"files\"\ncommand = \"/no/such/program\"\n{more}");
+    let missing = said(&table(""), Some("band_a_x"), &["--check"]);
+    assert_eq!((missing.code, missing.out.as_str()), (Some(1), ""));
+    let expected = "error: the MCP server `files` cannot be started: /no/such/program: ";
+    assert!(missing.err.starts_with(expected), "{}", missing.err);
+
+    let without = said(&table("required = false\n"), Some("band_a_x"), &["--check"]);
+    assert_eq!(without.code, Some(0), "{}", without.err);
+    assert!(without.out.contains("MCP server files: /no/such/program\nIt cannot be used now"), "{}", without.out);
+
+    let wrong = said(&table("effect = \"work\"\n"), Some("band_a_x"), &["--check"]);
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.err.contains("mcp `files`: effect: unknown word `work`"), "{}", wrong.err);
+}

@@ -238,3 +238,79 @@ fn wrong_words_are_usage() {
     // Bytes that are no history are told so, and nothing panics.
     assert_eq!(transcript("lint", "\u{0}not json {", &[]).status.code(), Some(1));
 }
+
+/// A step of a trace: a question, a call with its result, and the payload in which both went back.
+fn step(folder: &std::path::Path) -> std::path::PathBuf {
+    let step = folder.join("room/20260101T000000.000000Z_message/0001");
+    std::fs::create_dir_all(&step).unwrap();
+    let write = |file: &str, value: Value| std::fs::write(step.join(file), value.to_string()).unwrap();
+    let asked = json!({ "role": "user", "parts": [{ "type": "text", "text": "[Ann]: How high?" }] });
+    let system = json!({ "role": "system", "parts": [{ "type": "text", "text": "Be brief." }] });
+    let called = json!({ "role": "assistant", "parts": [
+        { "type": "tool_call", "id": "c1", "name": "tide.look", "arguments": { "port": "K" } }] });
+    let result = json!({ "role": "tool", "parts": [{ "type": "tool_result", "call_id": "c1",
+        "content": [{ "type": "text", "text": "5 m" }], "is_error": false }] });
+    let row = json!({ "message_type": "text", "content": "How high?", "sender_id": "ann", "sender_name": "Ann" });
+    write("1-client-history.json", json!({ "me": "me", "rows": [row], "transcript": { "messages": [] } }));
+    write("2-normalised.json", json!({ "messages": [system, asked] }));
+    let mut messages = vec![
+        json!({ "role": "system", "content": "Be brief." }),
+        json!({ "role": "user", "content": "[Ann]: How high?" }),
+    ];
+    write("3-payload.json", json!({ "model": "m", "messages": messages }));
+    let call = json!({ "id": "c1", "type": "function",
+        "function": { "name": "tide_look", "arguments": "{\"port\":\"K\"}" } });
+    let message = json!({ "role": "assistant", "content": null, "tool_calls": [call] });
+    let reply = json!({ "choices": [{ "index": 0, "message": message, "finish_reason": "tool_calls" }] });
+    write("4-reply.json", reply);
+    write("5-parsed.json", json!({ "transcript": { "messages": [called], "stop_reason": "tool_use" } }));
+    messages.push(message);
+    messages.push(json!({ "role": "tool", "tool_call_id": "c1", "content": "5 m" }));
+    write("6-replayed-payload.json", json!({ "model": "m", "messages": messages }));
+    write("7-output.json", json!({ "outcome": null, "transcript": { "messages": [called, result] } }));
+    let names = json!([["tide.look", "tide_look"]]);
+    write(
+        "step.json",
+        json!({ "api": "openai.chat", "profile": "openai", "mid_system": "hoist", "model": "m",
+        "status": 200, "names": names, "replayed": "sent", "replayed_names": names }),
+    );
+    step
+}
+
+fn step_diff(folder: &std::path::Path) -> (Option<i32>, Vec<String>) {
+    let output = bandstand().args(["transcript", "diff", "--json"]).arg(folder).output().unwrap();
+    let said = json_of(&output);
+    let stages = said["steps"][0]["stages"].as_array().unwrap();
+    let changed = stages.iter().filter(|pair| pair["same"] == false);
+    let names = changed.map(|pair| format!("{} → {}", pair["from"].as_str().unwrap(), pair["to"].as_str().unwrap()));
+    (output.status.code(), names.collect())
+}
+
+#[test]
+fn a_trace_tells_between_which_stages_the_meaning_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let step = step(folder.path());
+    assert_eq!(step_diff(folder.path()), (Some(0), Vec::new()));
+    let words = bandstand().args(["transcript", "diff"]).arg(folder.path()).output().unwrap();
+    assert_eq!(String::from_utf8(words.stdout).unwrap(), "1 step; in 1 step all stages say the same.\n");
+    for (file, from, to, pair) in [
+        ("2-normalised.json", "How high?", "How low?", "client history → normalised"),
+        ("3-payload.json", "How high?", "How low?", "normalised → payload"),
+        ("4-reply.json", "tool_calls\":[", "tool_calls\":[],\"kept\":[", "reply → parsed"),
+        ("6-replayed-payload.json", "5 m", "6 m", "parsed → replayed payload"),
+        ("7-output.json", "tide.look", "wind.look", "parsed → output"),
+    ] {
+        let path = step.join(file);
+        let good = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, good.replace(from, to)).unwrap();
+        let (code, changed) = step_diff(&step);
+        assert_eq!(code, Some(1), "{file}");
+        assert!(changed.contains(&pair.to_owned()), "{file}: {changed:?}");
+        std::fs::write(&path, good).unwrap();
+    }
+    std::fs::remove_file(step.join("7-output.json")).unwrap();
+    assert_eq!(step_diff(&step).0, Some(0));
+    let empty = tempfile::tempdir().unwrap();
+    let nothing = bandstand().args(["transcript", "diff"]).arg(empty.path()).output().unwrap();
+    assert_eq!(nothing.status.code(), Some(2));
+}

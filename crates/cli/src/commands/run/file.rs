@@ -10,11 +10,13 @@ use bandstand_agent::llm::client::ModelOptions;
 use bandstand_agent::llm::transcript::profile::PROFILES;
 use bandstand_agent::llm::transcript::{Format, Profile};
 use bandstand_agent::tools::{Capabilities, Capability};
+use bandstand_agent::trace::TraceLimits;
 use serde::Deserialize;
 
-use super::Plan;
+use super::servers::{self, Reading, ServerTable};
+use super::{Plan, TracePlan};
 use crate::cli::RunArguments;
-use crate::settings::duration;
+use crate::settings::{bytes, duration};
 
 /// The environment variable of the agent's key, unless the file names another.
 const AGENT_KEY: &str = "BANDSTAND_AGENT_KEY";
@@ -35,6 +37,18 @@ struct AgentFile {
     model: ModelTable,
     #[serde(default)]
     limits: LimitsTable,
+    #[serde(default)]
+    trace: TraceTable,
+    #[serde(default)]
+    mcp: Vec<ServerTable>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TraceTable {
+    folder: Option<PathBuf>,
+    steps: Option<usize>,
+    bytes: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -70,7 +84,7 @@ struct LimitsTable {
     retries: Option<u32>,
 }
 
-type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// Reads the file, puts the flags above it, and checks everything that can be checked here.
 pub(super) fn plan(arguments: &RunArguments, environment: Environment<'_>) -> Result<Plan, String> {
@@ -100,12 +114,23 @@ pub(super) fn plan(arguments: &RunArguments, environment: Environment<'_>) -> Re
         }
     };
     let llm = llm(&mut file, arguments, &folder)?;
+    let mut reading = Reading { folder: &folder, environment, secrets: vec![key.clone()] };
+    let mcp = servers::servers(std::mem::take(&mut file.mcp), &mut reading)?;
+    let mut secrets = reading.secrets;
+    let trace = trace(&file.trace, arguments, &folder)?;
+    let model = model(file.model, &file.limits, environment)?;
+    secrets.extend(model.key.as_ref().map(|key| key.reveal().to_owned()));
+    let kept_secret = model.headers.iter().filter(|(name, _)| servers::is_secret(name));
+    secrets.extend(kept_secret.map(|(_, value)| value.clone()));
     Ok(Plan {
+        mcp,
+        trace,
+        secrets,
         url: file.url.unwrap_or_else(|| "http://127.0.0.1:4000".to_owned()),
         key,
         llm,
         concurrent_turns: file.limits.concurrent_turns,
-        model: model(file.model, &file.limits, environment)?,
+        model,
     })
 }
 
@@ -120,7 +145,7 @@ fn read(path: &Path) -> Result<AgentFile, String> {
     })
 }
 
-fn secret(name: &str, environment: Environment<'_>) -> Option<String> {
+pub(super) fn secret(name: &str, environment: Environment<'_>) -> Option<String> {
     environment(name)?.into_string().ok().filter(|text| !text.trim().is_empty())
 }
 
@@ -168,7 +193,19 @@ fn llm(file: &mut AgentFile, arguments: &RunArguments, folder: &Path) -> Result<
     Ok(settings)
 }
 
-fn time(name: &str, text: Option<&str>) -> Result<Option<Duration>, String> {
+fn trace(table: &TraceTable, arguments: &RunArguments, folder: &Path) -> Result<Option<TracePlan>, String> {
+    let mut limits = TraceLimits::default();
+    if let Some(steps) = table.steps {
+        limits.steps = steps;
+    }
+    if let Some(text) = &table.bytes {
+        limits.bytes = bytes(text).map_err(|error| format!("trace.bytes: {error}"))?;
+    }
+    let folder = arguments.trace.clone().or_else(|| table.folder.as_ref().map(|path| folder.join(path)));
+    Ok(folder.map(|folder| TracePlan { folder, limits }))
+}
+
+pub(super) fn time(name: &str, text: Option<&str>) -> Result<Option<Duration>, String> {
     text.map(duration).transpose().map_err(|error| format!("{name}: {error}"))
 }
 
@@ -269,6 +306,16 @@ mod tests {
     }
 
     #[test]
+    fn a_trace_is_where_the_flag_says() {
+        let file = "[trace]\nfolder = \"here\"\nsteps = 9\nbytes = \"1MiB\"\n[model]\nname = \"a\"\n";
+        let trace = |flags: &[&str]| planned(file, flags).map_err(|error| panic!("{error}")).unwrap().trace.unwrap();
+        assert!(trace(&[]).folder.ends_with("here") && trace(&[]).folder.is_absolute());
+        let there = trace(&["--trace", "there"]);
+        assert_eq!((there.folder, there.limits), ("there".into(), TraceLimits { steps: 9, bytes: 1 << 20 }));
+        assert!(planned("[model]\nname = \"a\"\n", &[]).is_ok_and(|plan| plan.trace.is_none()));
+    }
+
+    #[test]
     fn another_server_is_not_shown_the_providers_key() {
         let plan = planned("[model]\nname = \"a\"\nbase_url = \"http://localhost:11434/v1\"\n", &[]);
         let model = plan.map_err(|error| panic!("{error}")).unwrap().model;
@@ -290,6 +337,7 @@ mod tests {
             ("emit = [\"x\"]\n[model]\nname = \"a\"\n", "emit: unknown word `x`"),
             ("[model]\nname = \"a\"\n[limits]\ntime = \"5\"\n", "limits.time: \"5\" is no duration"),
             ("key_env = \"NOPE\"\n[model]\nname = \"a\"\n", "set NOPE"),
+            ("[trace]\nbytes = \"much\"\n[model]\nname = \"a\"\n", "trace.bytes: \"much\" is no size"),
             ("instructions_file = \"nope.md\"\n[model]\nname = \"a\"\n", "instructions_file"),
         ] {
             let error = planned(toml, &[]).err().unwrap_or_else(|| panic!("{toml}"));

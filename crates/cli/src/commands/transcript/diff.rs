@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::file::{open, profile_named};
 use super::paint::Paint;
+use super::steps;
 use crate::cli::DiffArguments;
 use crate::output::{Failure, say, say_json};
 use crate::people::text::harmless;
@@ -15,8 +16,10 @@ use crate::people::text::harmless;
 pub(super) fn run(arguments: &DiffArguments) -> Result<ExitCode, Failure> {
     match &arguments.second {
         Some(second) => two_files(arguments, second),
+        None if arguments.first.is_dir() => steps::diff_folder(arguments),
         None => Err(Failure::Usage(format!(
-            "what became of {}? `bandstand transcript diff FIRST SECOND` compares two files",
+            "what became of {}? `bandstand transcript diff FIRST SECOND` compares two files, and a folder of \
+             `bandstand run --trace` is compared with itself",
             arguments.first.display()
         ))),
     }
@@ -40,7 +43,7 @@ fn two_files(arguments: &DiffArguments, second: &std::path::Path) -> Result<Exit
     Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn counts(difference: &Difference, strict: bool) -> bool {
+pub(super) fn counts(difference: &Difference, strict: bool) -> bool {
     difference.weight == Weight::Fault || (strict && difference.weight != Weight::Form)
 }
 
