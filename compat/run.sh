@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the real clients against the server, all suites or those that are named, and fails when one does.
 #
-#   compat/run.sh [rest46 rest51 sdk mcp ownmcp ledger socket031 socket041 frames node s3 fuzz transcript litellm]
+#   compat/run.sh [rest46 rest51 sdk mcp ownmcp mcptools ledger socket031 socket041 frames node s3 fuzz transcript litellm]
 #
 #   BANDSTAND_BIN         the server (default: target/debug/bandstand of this repository)
 #   COMPAT_ENGINE         sqlite (default) or postgres
@@ -71,6 +71,7 @@ run_suite() {
         ;;
     mcp) pytest mcp mcp_stdio tokens ;;
     ownmcp) pytest mcp mcp_own ;;
+    mcptools) pytest mcp mcp_tools ;;
     ledger) pytest mcp ledger ;;
     socket031) pytest rest46 sockets/client ;;
     socket041) pytest rest51 sockets/client ;;
@@ -91,7 +92,7 @@ run_suite() {
 }
 
 suites=("$@")
-[[ $# -gt 0 ]] || suites=(rest46 rest51 sdk mcp ownmcp ledger socket031 socket041 frames node s3 fuzz transcript litellm)
+[[ $# -gt 0 ]] || suites=(rest46 rest51 sdk mcp ownmcp mcptools ledger socket031 socket041 frames node s3 fuzz transcript litellm)
 failed=()
 for suite in "${suites[@]}"; do
     echo "== $suite ($COMPAT_ENGINE)"
