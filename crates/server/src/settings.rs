@@ -12,6 +12,8 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Replies to requests with an idempotency key are remembered for so long.
     pub idempotency_retention: Duration,
+    /// What became of a bulk deletion can be asked for so long after its end.
+    pub bulk_deletion_retention: Duration,
     /// Requests a minute that read, for each key of an agent; no limit when `None`.
     pub agent_reads_per_minute: Option<u32>,
     /// Requests a minute that write, for each key of an agent; no limit when `None`.
@@ -95,6 +97,7 @@ impl Default for Limits {
         Self {
             body_bytes: 4 * 1024 * 1024,
             idempotency_retention: Duration::from_secs(24 * 60 * 60),
+            bulk_deletion_retention: Duration::from_secs(7 * 24 * 60 * 60),
             agent_reads_per_minute: None,
             agent_writes_per_minute: None,
             user_reads_per_minute: None,

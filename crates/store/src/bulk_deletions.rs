@@ -1,6 +1,6 @@
 //! Requests to delete many rooms or agents, and how far each is.
 
-use bandstand_domain::bulk_deletion::{BulkDeletion, Item, JobStatus, Outcome, Refusal, Resource};
+use bandstand_domain::bulk_deletion::{BulkDeletion, ITEMS_MAX, Item, JobStatus, Outcome, Refusal, Resource};
 use bandstand_wire::ids::{BulkDeletionId, IdentityId};
 use bandstand_wire::time::Timestamp;
 use uuid::Uuid;
@@ -33,6 +33,10 @@ pub struct NewItem {
     /// What it names, or why the user may not delete it.
     pub verdict: Result<Uuid, Refusal>,
 }
+
+/// How many that are over one operation removes at most: with all of their items, these are no more than 500 rows.
+pub const BATCH: i64 = 4;
+const _: () = assert!(BATCH as usize * (ITEMS_MAX + 1) <= 500);
 
 const PENDING: i64 = 0;
 const SUCCEEDED: i64 = 1;
@@ -173,4 +177,18 @@ pub async fn refuse_rest(tx: &mut Writer, job_key: i64, number: i64, refusal: Re
     const SQL: &str = "UPDATE bulk_deletion_items SET state = 2, refusal = ?3 \
                        WHERE job_key = ?1 AND number > ?2 AND state = 0";
     tx.execute(SQL, params![job_key, number, refusal.code()]).await.map(drop)
+}
+
+/// Finds the oldest that are over. For the test of its plan, too.
+pub const OVER: &str = "SELECT key FROM bulk_deletions WHERE completed_at <= ?1 ORDER BY completed_at, key LIMIT ?2";
+
+/// Removes up to [`BATCH`] requests that were over at `over` or before, with their items; how many.
+pub async fn prune(tx: &mut Writer, over: Timestamp) -> Result<u64, StoreError> {
+    const ITEMS: &str = "DELETE FROM bulk_deletion_items WHERE job_key = ?1";
+    const JOB: &str = "DELETE FROM bulk_deletions WHERE key = ?1";
+    let found = tx.query(OVER, params![over.as_micros(), BATCH]).await?;
+    let keys = found.iter().map(|row| Ok(params![row.int(0)?].to_vec())).collect::<Result<Vec<_>, StoreError>>()?;
+    // Another node may be at the same ones: it waits at the first, and then finds nothing.
+    tx.execute_many(ITEMS, &keys).await?;
+    tx.execute_many(JOB, &keys).await
 }

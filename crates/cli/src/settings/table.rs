@@ -382,6 +382,13 @@ pub(crate) static TABLE: &[Setting] = &[
         at: &At::<Duration>(|s| &mut s.limits.idempotency_retention),
     },
     Setting {
+        name: "bulk_deletion_retention",
+        group: REQUESTS,
+        doc: "What became of a bulk deletion can be asked for so long after its end.",
+        least: "1m",
+        at: &At::<Duration>(|s| &mut s.limits.bulk_deletion_retention),
+    },
+    Setting {
         name: "agent_reads_per_minute",
         group: RATES,
         doc: "GET requests a minute for each key of an agent; more get 429. Unless set, no limit.",

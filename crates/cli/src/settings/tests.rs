@@ -84,6 +84,7 @@ fn every_limit_is_a_setting() {
         body_bytes: _,
         request_timeout: _,
         idempotency_retention: _,
+        bulk_deletion_retention: _,
         lease_gone: _,
         lease_silent: _,
         dead_letter_attempts: _,
@@ -122,7 +123,7 @@ fn every_limit_is_a_setting() {
     // Where files are kept is no limit.
     let groups = ["Requests", "Rates", "Quotas", "Agents and rooms", "Files", "Sockets"];
     let is_limit = |setting: &&Setting| groups.contains(&setting.group) && !setting.name.starts_with("files_");
-    assert_eq!(TABLE.iter().filter(is_limit).count(), 31);
+    assert_eq!(TABLE.iter().filter(is_limit).count(), 32);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use bandstand_wire::ids::{BulkDeletionId, IdentityId, RoomId};
 use bandstand_wire::time::Timestamp;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -26,8 +27,14 @@ const PAUSE: Duration = Duration::from_secs(5);
 #[derive(Clone, Default)]
 pub struct BulkDeletionsWaker(Arc<Notify>);
 
-/// Starts the job; it looks at once for what an earlier run left, then whenever a request is accepted.
+/// How often the job looks for requests that ended so long ago that they are forgotten.
+const FORGET_EVERY: Duration = Duration::from_secs(60);
+
+/// Starts the job; it looks at once for what an earlier run left, then whenever a request is accepted. Now and then it
+/// forgets what ended long ago.
 pub fn start(services: Services, stop: CancellationToken) -> JoinHandle<()> {
+    let mut forget = tokio::time::interval(FORGET_EVERY);
+    forget.set_missed_tick_behavior(MissedTickBehavior::Delay);
     tokio::spawn(async move {
         loop {
             let pause = match delete_all(&services, &stop).await {
@@ -45,10 +52,20 @@ pub fn start(services: Services, stop: CancellationToken) -> JoinHandle<()> {
             };
             tokio::select! {
                 () = again => {}
+                _ = forget.tick() => {
+                    if let Err(why) = forget_all(&services, &stop).await {
+                        tracing::warn!(error = %why, "old bulk deletions were not forgotten; trying again later");
+                    }
+                }
                 () = stop.cancelled() => return,
             }
         }
     })
+}
+
+async fn forget_all(services: &Services, stop: &CancellationToken) -> Result<(), StoreError> {
+    while !stop.is_cancelled() && services.forget_bulk_deletions().await? >= bulk_deletions::BATCH.unsigned_abs() {}
+    Ok(())
 }
 
 async fn delete_all(services: &Services, stop: &CancellationToken) -> Result<(), StoreError> {
@@ -116,6 +133,17 @@ impl Services {
         id: BulkDeletionId,
     ) -> Result<Option<BulkDeletion>, StoreError> {
         self.store.read("bulk_deletion", move |tx| Box::pin(bulk_deletions::one(tx, user, id))).await
+    }
+
+    /// Forgets requests that ended longer ago than they are remembered for, up to one operation's worth; how many. The
+    /// background job calls it.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn forget_bulk_deletions(&self) -> Result<u64, StoreError> {
+        let kept = i64::try_from(self.limits.bulk_deletion_retention.as_micros()).unwrap_or(i64::MAX);
+        let over = self.clock.now().plus_micros(kept.saturating_neg());
+        self.store.write("forget_bulk_deletions", move |tx| Box::pin(bulk_deletions::prune(tx, over))).await
     }
 
     /// Deletes what is next of the oldest request that is not carried out yet; false when there is none.

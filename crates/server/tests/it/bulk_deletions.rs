@@ -22,6 +22,7 @@ stories!(
     a_job_is_its_users_own,
     a_room_in_many_jobs_is_deleted_once,
     a_failure_stops_the_job,
+    what_became_of_a_job_is_forgotten_after_a_while,
 );
 
 async fn deletes(who: &Caller, what: &str, body: Value) -> Reply {
@@ -256,6 +257,48 @@ async fn a_failure_stops_the_job(app: TestApp) {
     assert_eq!(results(finished(&olga, &accepted.id()).await.data()), ["not_found", "succeeded", "succeeded"]);
 }
 
+async fn what_became_of_a_job_is_forgotten_after_a_while(app: TestApp) {
+    const WEEK: i64 = 7 * 24 * 60 * 60;
+    let olga = app.owner();
+    let services = &app.state().services;
+    let items = || app.database.query("SELECT job_key FROM bulk_deletion_items").len();
+    let mut jobs = Vec::new();
+    for _ in 0..6 {
+        let ids = [olga.creates_room().await.id, "no-uuid".to_owned()];
+        let id = deletes(&olga, "chats", json!({"ids": ids})).await.assert_status(202).id();
+        finished(&olga, &id).await;
+        jobs.push(id);
+        app.clock.advance(1);
+    }
+    app.clock.advance(WEEK - 7);
+    assert_eq!(services.forget_bulk_deletions().await, Ok(0), "the oldest has a second left");
+    app.clock.advance(4);
+    // One that is not over stays, however old it gets.
+    app.database
+        .execute("UPDATE bulk_deletions SET completed_at = NULL WHERE key = (SELECT min(key) FROM bulk_deletions)");
+    assert_eq!(services.forget_bulk_deletions().await, Ok(3));
+    assert_eq!(services.forget_bulk_deletions().await, Ok(0));
+    assert_eq!(items(), 6);
+    for (place, job) in jobs.iter().enumerate() {
+        let reply = olga.get(&format!("bulk-deletions/{job}")).await;
+        match place {
+            1..4 => drop(reply.assert_error(404, "not_found")),
+            _ => drop(reply.assert_status(200)),
+        }
+    }
+    // No more at once than one operation may touch.
+    app.clock.advance(WEEK);
+    app.database.execute("UPDATE bulk_deletions SET completed_at = 0");
+    for _ in 0..3 {
+        let id = accept(services, &olga, &[]).await;
+        finished(&olga, &id).await;
+    }
+    app.database.execute("UPDATE bulk_deletions SET completed_at = 0");
+    assert_eq!(services.forget_bulk_deletions().await, Ok(4));
+    assert_eq!(services.forget_bulk_deletions().await, Ok(2));
+    assert_eq!((items(), app.database.query("SELECT key FROM bulk_deletions").len()), (0, 0));
+}
+
 /// What the server has no request for: somebody, as the services know it.
 fn identified(who: &Caller) -> Identified {
     Identified { identity: IdentityId(who.id.parse().unwrap()), kind: who.kind, key: KeyId(uuid::Uuid::nil()) }
@@ -335,6 +378,25 @@ async fn a_shutdown_loses_nothing(engine: TestEngine) {
     .await;
 }
 
+/// A running server forgets by itself what ended long ago.
+async fn the_job_forgets(engine: TestEngine) {
+    let database = Arc::new(TestDatabase::create(engine).await);
+    let first = run_on(&database, Limits::default(), None, async |app: TestApp| {
+        let olga = app.owner();
+        for _ in 0..9 {
+            let id = deletes(&olga, "chats", json!({"ids": ["no-uuid"]})).await.assert_status(202).id();
+            finished(&olga, &id).await;
+        }
+    })
+    .await;
+    database.execute("UPDATE bulk_deletions SET completed_at = 0");
+    run_on(&database, Limits::default(), Some(&first), async |app: TestApp| {
+        app.until_none("SELECT key FROM bulk_deletions").await;
+        assert_eq!(database.query("SELECT job_key FROM bulk_deletion_items").len(), 0);
+    })
+    .await;
+}
+
 /// Makes a test of each for each engine.
 macro_rules! on_each_engine {
     ($($story:ident),*) => {
@@ -353,4 +415,4 @@ macro_rules! on_each_engine {
         })*
     };
 }
-on_each_engine!(a_restart_goes_on, a_shutdown_loses_nothing);
+on_each_engine!(a_restart_goes_on, a_shutdown_loses_nothing, the_job_forgets);

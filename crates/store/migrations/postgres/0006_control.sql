@@ -24,6 +24,7 @@ CREATE TABLE bulk_deletions (
     completed_at BIGINT
 );
 CREATE INDEX bulk_deletions_open ON bulk_deletions (key) WHERE completed_at IS NULL;
+CREATE INDEX bulk_deletions_over ON bulk_deletions (completed_at, key) WHERE completed_at IS NOT NULL;
 
 -- One row for each id of a request. What its user may delete is decided when it is accepted: there is a target, or a
 -- refusal, which the job passes on when it comes to it.

@@ -68,6 +68,7 @@ async fn control_walks_indexes(database: TestDatabase) {
         (worked_in, vec![&bot]),
         (rooms::NEXT_DELETED, vec![]),
         (bulk_deletions::NEXT_OPEN, vec![]),
+        (bulk_deletions::OVER, vec!["5000", "4"]),
     ] {
         let text =
             (1..).zip(values).fold(sql.to_owned(), |text, (place, value)| text.replace(&format!("?{place}"), value));
