@@ -56,6 +56,14 @@ impl<S: Send + Sync, const N: usize> FromRequestParts<S> for PathNames<N> {
     }
 }
 
+/// Reads `?force=`.
+fn read_force(raw: Option<&str>) -> Result<bool, ApiError> {
+    let mut query = Query::new(raw, &["force"]);
+    let force = query.flag("force").unwrap_or(false);
+    query.finish()?;
+    Ok(force)
+}
+
 /// What every list takes.
 const PAGING: [&str; 2] = ["cursor", "limit"];
 

@@ -4,8 +4,7 @@ use axum::extract::RawQuery;
 use axum::response::Response;
 use bandstand_wire::ids::IdentityId;
 
-use super::users::read_force;
-use super::{Administrator, List, PathNames};
+use super::{Administrator, List, PathNames, read_force};
 use crate::admin::{AgentRow, RemovedRow, WithKey};
 use crate::http::extract::body::{JsonBody, Object, Problems};
 use crate::http::extract::query::{NoQuery, Query};
@@ -32,15 +31,12 @@ pub(crate) async fn create(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
-    let root = Object::root(&body, &mut problems);
-    root.only(&["agent"], &mut problems);
-    let agent = root.object("agent", &mut problems);
-    agent.only(&["name", "description", "owner", "is_global"], &mut problems);
+    let agent = Object::wrapped(&body, "agent", &["name", "description", "owner", "is_global"], &mut problems);
     let new = NewAgent {
         owner: agent.optional_text("owner", &mut problems),
         name: agent.text("name", &mut problems),
         description: agent.optional_text("description", &mut problems),
-        is_global: agent.get("is_global").is_some() && agent.flag("is_global", &mut problems),
+        is_global: agent.optional_flag("is_global", &mut problems),
     };
     problems.finish()?;
     let (agent, key) = services.add_agent(new).await?;
@@ -64,10 +60,7 @@ pub(crate) async fn update(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
-    let root = Object::root(&body, &mut problems);
-    root.only(&["agent"], &mut problems);
-    let agent = root.object("agent", &mut problems);
-    agent.only(&["is_global", "shared_with_organization"], &mut problems);
+    let agent = Object::wrapped(&body, "agent", &["is_global", "shared_with_organization"], &mut problems);
     let mut flag = |name| agent.get(name).is_some().then(|| agent.flag(name, &mut problems));
     let (is_global, is_shared) = (flag("is_global"), flag("shared_with_organization"));
     problems.finish()?;

@@ -30,10 +30,7 @@ pub(crate) async fn issue(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
-    let root = Object::root(&body, &mut problems);
-    root.only(&["key"], &mut problems);
-    let key = root.object("key", &mut problems);
-    key.only(&["holder"], &mut problems);
+    let key = Object::wrapped(&body, "key", &["holder"], &mut problems);
     let holder = key.text("holder", &mut problems);
     problems.finish()?;
     let (holder, key_id, api_key) = services.issue_key(&holder).await?;

@@ -26,10 +26,7 @@ pub(crate) async fn create(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
-    let root = Object::root(&body, &mut problems);
-    root.only(&["organization"], &mut problems);
-    let organization = root.object("organization", &mut problems);
-    organization.only(&["name"], &mut problems);
+    let organization = Object::wrapped(&body, "organization", &["name"], &mut problems);
     let name = organization.text("name", &mut problems);
     problems.finish()?;
     Ok(reply::created(OrganizationRow::from(&services.add_organization(&name).await?)))

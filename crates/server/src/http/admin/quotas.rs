@@ -26,10 +26,7 @@ pub(crate) async fn set(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
-    let root = Object::root(&body, &mut problems);
-    root.only(&["quota"], &mut problems);
-    let fields = root.object("quota", &mut problems);
-    fields.only(&["most"], &mut problems);
+    let fields = Object::wrapped(&body, "quota", &["most"], &mut problems);
     let most = fields.get("most").map(|value| value.as_i64().filter(|most| *most >= 0));
     let quota = match most {
         Some(Some(most)) => Quota::Most(most),

@@ -4,7 +4,7 @@ use axum::extract::RawQuery;
 use axum::response::Response;
 use bandstand_domain::identity::UserRole;
 
-use super::{Administrator, List, PAGING, PathNames};
+use super::{Administrator, List, PAGING, PathNames, read_force};
 use crate::admin::{UserRow, WithKey};
 use crate::http::extract::body::{JsonBody, Object, Problems};
 use crate::http::extract::query::{NoQuery, Query};
@@ -27,11 +27,9 @@ pub(crate) async fn create(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
-    let root = Object::root(&body, &mut problems);
-    root.only(&["user"], &mut problems);
-    let user = root.object("user", &mut problems);
-    user.only(&["handle", "first_name", "last_name", "email", "administrator"], &mut problems);
-    let administrator = user.get("administrator").is_some() && user.flag("administrator", &mut problems);
+    let user =
+        Object::wrapped(&body, "user", &["handle", "first_name", "last_name", "email", "administrator"], &mut problems);
+    let administrator = user.optional_flag("administrator", &mut problems);
     let new = NewUser {
         handle: user.text("handle", &mut problems),
         first_name: user.optional_text("first_name", &mut problems).unwrap_or_default(),
@@ -101,12 +99,4 @@ pub(crate) async fn enable(
     _: NoQuery,
 ) -> Result<Response, ApiError> {
     Ok(reply::ok(UserRow::from(&services.disable_user(&who, false).await?)))
-}
-
-/// Reads `?force=`.
-pub(super) fn read_force(raw: Option<&str>) -> Result<bool, ApiError> {
-    let mut query = Query::new(raw, &["force"]);
-    let force = query.flag("force").unwrap_or(false);
-    query.finish()?;
-    Ok(force)
 }

@@ -31,10 +31,7 @@ pub(crate) async fn post(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
-    let root = Object::root(&body, &mut problems);
-    root.only(&["event"], &mut problems);
-    let event = root.object("event", &mut problems);
-    event.only(&["content", "message_type", "metadata"], &mut problems);
+    let event = Object::wrapped(&body, "event", &["content", "message_type", "metadata"], &mut problems);
     let text = event.text("content", &mut problems);
     let word = event.text("message_type", &mut problems);
     let kind = MessageKind::parse(&word).filter(|kind| *kind != MessageKind::Text);

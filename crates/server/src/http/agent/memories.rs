@@ -104,10 +104,12 @@ pub(crate) async fn archive(
 /// Reads `{"memory":{…}}`.
 fn new_memory(body: &Value) -> Result<NewMemory, ApiError> {
     let mut problems = Problems::default();
-    let root = Object::root(body, &mut problems);
-    root.only(&["memory"], &mut problems);
-    let memory = root.object("memory", &mut problems);
-    memory.only(&["content", "system", "type", "segment", "thought", "scope", "subject_id", "metadata"], &mut problems);
+    let memory = Object::wrapped(
+        body,
+        "memory",
+        &["content", "system", "type", "segment", "thought", "scope", "subject_id", "metadata"],
+        &mut problems,
+    );
     let content = text(&memory, "content", check_content, &mut problems);
     let thought = text(&memory, "thought", check_thought, &mut problems);
     let system = word(&memory, "system", MemorySystem::ALL, MemorySystem::as_str, &mut problems);

@@ -2,7 +2,6 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use bandstand_domain::membership::Participant;
 use bandstand_wire::ids::{IdentityId, RoomId};
 use bandstand_wire::rest::Data;
 use hyper::StatusCode;
@@ -11,7 +10,7 @@ use crate::http::extract::body::JsonBody;
 use crate::http::extract::caller::CallerAgent;
 use crate::http::extract::path::PathIds;
 use crate::http::extract::query::NoQuery;
-use crate::http::human::participants::new_participant;
+use crate::http::human::participants::{add_in, remove_in};
 use crate::http::idempotency::Once;
 use crate::http::{ApiError, reply};
 use crate::render;
@@ -38,11 +37,7 @@ pub(crate) async fn add(
     once: Once,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
-    let (who, role) = new_participant(&body)?;
-    let hub = app.hub.clone();
-    let created = move |added: &Participant| reply::created(render::participant(added, hub.is_online(who)));
-    let services = once.services(&app, created.clone());
-    Ok(created(&services.add_participant(caller, RoomId(room), who, role).await?))
+    add_in(&app, caller, RoomId(room), &once, &body).await
 }
 
 /// `DELETE …/{id}`: remove somebody, or leave.
@@ -52,6 +47,5 @@ pub(crate) async fn remove(
     _: NoQuery,
     PathIds([room, who]): PathIds<2>,
 ) -> Result<Response, ApiError> {
-    let removed = app.remove_participant(caller, RoomId(room), IdentityId(who)).await?;
-    Ok(reply::ok(render::participant(&removed, app.hub.is_online(removed.profile.id))))
+    remove_in(&app, caller, RoomId(room), IdentityId(who)).await
 }

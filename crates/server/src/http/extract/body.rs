@@ -97,6 +97,15 @@ impl<'v> Object<'v> {
         Self::at(String::new(), value, problems)
     }
 
+    /// The body's one property: an object with no other properties than these.
+    pub(crate) fn wrapped(value: &'v Value, name: &str, allowed: &[&str], problems: &mut Problems) -> Self {
+        let root = Self::root(value, problems);
+        root.only(&[name], problems);
+        let object = root.object(name, problems);
+        object.only(allowed, problems);
+        object
+    }
+
     /// A value that must be an object.
     pub(crate) fn at(place: String, value: &'v Value, problems: &mut Problems) -> Self {
         let map = value.as_object();
@@ -191,6 +200,11 @@ impl<'v> Object<'v> {
         flag.unwrap_or_default()
     }
 
+    /// A flag that may be missing, and is false then.
+    pub(crate) fn optional_flag(&self, name: &str, problems: &mut Problems) -> bool {
+        self.get(name).is_some() && self.flag(name, problems)
+    }
+
     /// A list that may be missing; its items with their places.
     pub(crate) fn list(&self, name: &str, problems: &mut Problems) -> Vec<(String, &'v Value)> {
         let Some(value) = self.get(name) else { return Vec::new() };
@@ -215,10 +229,7 @@ mod tests {
     fn every_fault_is_named_with_its_place() {
         let body = json!({"message": {"content": 5, "extra": 1, "mentions": "x"}, "more": true});
         let mut problems = Problems::default();
-        let root = Object::root(&body, &mut problems);
-        root.only(&["message"], &mut problems);
-        let message = root.object("message", &mut problems);
-        message.only(&["content", "mentions", "id"], &mut problems);
+        let message = Object::wrapped(&body, "message", &["content", "mentions", "id"], &mut problems);
         message.text("content", &mut problems);
         message.list("mentions", &mut problems);
         message.uuid("id", &mut problems);

@@ -125,10 +125,7 @@ pub(crate) async fn register(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
-    let root = Object::root(&body, &mut problems);
-    root.only(&["agent"], &mut problems);
-    let agent = root.object("agent", &mut problems);
-    agent.only(&["name", "description"], &mut problems);
+    let agent = Object::wrapped(&body, "agent", &["name", "description"], &mut problems);
     let name = agent.text("name", &mut problems);
     let description = agent.text("description", &mut problems);
     let mut checked = |field: &str, result: Result<String, String>| {

@@ -153,10 +153,7 @@ pub(crate) async fn create(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
-    let root = Object::root(&body, &mut problems);
-    root.only(&["contact_request"], &mut problems);
-    let request = root.object("contact_request", &mut problems);
-    request.only(&["recipient_handle", "message"], &mut problems);
+    let request = Object::wrapped(&body, "contact_request", &["recipient_handle", "message"], &mut problems);
     let text = request.text("recipient_handle", &mut problems);
     let message = message(&request, &mut problems);
     problems.finish()?;

@@ -153,10 +153,12 @@ pub(crate) async fn post(
 /// TypeScript SDK may send them, and ignored.
 pub(crate) fn new_message(body: &Value, caller: Caller, room: RoomId) -> Result<PostMessage, ApiError> {
     let mut problems = Problems::default();
-    let root = Object::root(body, &mut problems);
-    root.only(&["message"], &mut problems);
-    let message = root.object("message", &mut problems);
-    message.only(&["content", "mentions", "attachment_ids", "message_type", "metadata"], &mut problems);
+    let message = Object::wrapped(
+        body,
+        "message",
+        &["content", "mentions", "attachment_ids", "message_type", "metadata"],
+        &mut problems,
+    );
     let content = message.text("content", &mut problems);
     if message.optional_text("message_type", &mut problems).is_some_and(|kind| kind != "text") {
         problems.add("/message/message_type", "must be text");

@@ -7,6 +7,7 @@ use bandstand_wire::ids::{IdentityId, RoomId};
 use bandstand_wire::rest::Page;
 use serde_json::Value;
 
+use crate::auth::Caller;
 use crate::http::extract::body::{JsonBody, Object, Problems};
 use crate::http::extract::caller::CallerUser;
 use crate::http::extract::page::{DUAL, DualPage};
@@ -39,12 +40,9 @@ pub(crate) async fn list(
 }
 
 /// Reads `{"participant":{"participant_id", "role"?}}`.
-pub(crate) fn new_participant(body: &Value) -> Result<(IdentityId, Role), ApiError> {
+fn new_participant(body: &Value) -> Result<(IdentityId, Role), ApiError> {
     let mut problems = Problems::default();
-    let root = Object::root(body, &mut problems);
-    root.only(&["participant"], &mut problems);
-    let participant = root.object("participant", &mut problems);
-    participant.only(&["participant_id", "role"], &mut problems);
+    let participant = Object::wrapped(body, "participant", &["participant_id", "role"], &mut problems);
     let who = participant.uuid("participant_id", &mut problems);
     let role = participant.optional_text("role", &mut problems);
     let parsed = role.as_deref().map_or(Some(Role::Member), Role::parse);
@@ -64,11 +62,7 @@ pub(crate) async fn add(
     once: Once,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
-    let (who, role) = new_participant(&body)?;
-    let hub = app.hub.clone();
-    let created = move |added: &Participant| reply::created(render::participant(added, hub.is_online(who)));
-    let services = once.services(&app, created.clone());
-    Ok(created(&services.add_participant(caller, RoomId(room), who, role).await?))
+    add_in(&app, caller, RoomId(room), &once, &body).await
 }
 
 /// `DELETE …/{id}`: remove somebody, or leave.
@@ -78,6 +72,31 @@ pub(crate) async fn remove(
     _: NoQuery,
     PathIds([room, who]): PathIds<2>,
 ) -> Result<Response, ApiError> {
-    let removed = app.remove_participant(caller, RoomId(room), IdentityId(who)).await?;
+    remove_in(&app, caller, RoomId(room), IdentityId(who)).await
+}
+
+/// Adds somebody; the same in both APIs.
+pub(crate) async fn add_in(
+    app: &AppState,
+    caller: Caller,
+    room: RoomId,
+    once: &Once,
+    body: &Value,
+) -> Result<Response, ApiError> {
+    let (who, role) = new_participant(body)?;
+    let hub = app.hub.clone();
+    let created = move |added: &Participant| reply::created(render::participant(added, hub.is_online(who)));
+    let services = once.services(app, created.clone());
+    Ok(created(&services.add_participant(caller, room, who, role).await?))
+}
+
+/// Removes somebody; the same in both APIs.
+pub(crate) async fn remove_in(
+    app: &AppState,
+    caller: Caller,
+    room: RoomId,
+    who: IdentityId,
+) -> Result<Response, ApiError> {
+    let removed = app.remove_participant(caller, room, who).await?;
     Ok(reply::ok(render::participant(&removed, app.hub.is_online(removed.profile.id))))
 }

@@ -29,10 +29,7 @@ pub(crate) async fn update(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
-    let root = Object::root(&body, &mut problems);
-    root.only(&["user"], &mut problems);
-    let user = root.object("user", &mut problems);
-    user.only(&["first_name", "last_name"], &mut problems);
+    let user = Object::wrapped(&body, "user", &["first_name", "last_name"], &mut problems);
     let mut name = |field: &str| {
         let text = user.optional_text(field, &mut problems).map(|text| text.trim().to_owned());
         if text.as_ref().is_some_and(|text| text.chars().count() > NAME_PART_MAX) {

@@ -174,10 +174,7 @@ pub(crate) fn new_room(body: Option<&Value>) -> Result<(Option<String>, Option<U
 
 /// Reads `{"chat":{"title"}}`, where a blank title is refused.
 pub(crate) fn new_title(body: &Value, problems: &mut Problems) -> String {
-    let root = Object::root(body, problems);
-    root.only(&["chat"], problems);
-    let chat = root.object("chat", problems);
-    chat.only(&["title"], problems);
+    let chat = Object::wrapped(body, "chat", &["title"], problems);
     let text = chat.text("title", problems);
     match room::title(&text) {
         Ok(Some(title)) => title,
