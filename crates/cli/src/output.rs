@@ -16,6 +16,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// It did not work: exit 1.
     Failed(anyhow::Error),
+    /// It was broken off from the keyboard, or told to end; what became of it: exit 130.
+    BrokenOff(&'static str),
 }
 
 impl From<anyhow::Error> for Failure {
@@ -35,6 +37,7 @@ pub(crate) fn report(failure: &Failure, json: bool) -> ExitCode {
     let (text, code) = match failure {
         Failure::Usage(text) => (text.clone(), 2),
         Failure::Failed(error) => (format!("{error:#}"), 1),
+        Failure::BrokenOff(what) => (format!("broken off; {what}"), 130),
     };
     if json {
         say(&json!({ "error": { "message": text } }).to_string());

@@ -4,19 +4,22 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use bandstand_domain::clock::Clock;
-use bandstand_server::backup::{Archive, Manifest, RestoreOptions, Restored, restore, stream, sweep};
+use bandstand_server::backup::{Archive, Manifest, RestoreError, RestoreOptions, Restored, restore, stream, sweep};
 use bandstand_server::start::services_only;
 use bandstand_server::system::SystemClock;
 use bandstand_store::DataLock;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use serde_json::json;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use crate::admin::{AdminSocket, app_options, explain};
 use crate::cli::{BackupArguments, RestoreArguments};
@@ -24,9 +27,6 @@ use crate::commands::up::create_data_folder;
 use crate::environment;
 use crate::output::{Failure, say, say_json};
 use crate::settings::{Settings, load};
-
-/// The exit code of a command that was broken off from the keyboard.
-const INTERRUPTED: u8 = 130;
 
 /// What a backup is called that is written into a folder.
 const EXTENSION: &str = "backup";
@@ -38,23 +38,24 @@ pub(crate) fn back_up(arguments: &BackupArguments) -> Result<ExitCode, Failure> 
     let to = target(&arguments.to)?;
     let part = aside(&to);
     let runtime = runtime()?;
-    let written = runtime.block_on(unless_interrupted(write(&settings, &part)));
+    let written = runtime.block_on(async {
+        let mut signals = Signals::listen()?;
+        tokio::select! {
+            written = write(&settings, &part) => written.map(Some),
+            () = signals.next() => Ok(None),
+        }
+    });
     runtime.shutdown_background();
     let finished = match written {
-        Some(written) => written.and_then(|()| finish(&part, &to)),
-        None => Err(anyhow!("broken off; nothing was written")),
+        Ok(Some(archive)) => place(&part, &to).map(|()| archive).map_err(Failure::Failed),
+        Ok(None) => Err(Failure::BrokenOff("nothing was written")),
+        Err(why) => Err(Failure::Failed(why)),
     };
-    match finished {
-        Ok((manifest, hash)) => {
-            told_backup(arguments, &to, &manifest, &hash)?;
-            Ok(ExitCode::SUCCESS)
-        }
-        Err(why) => {
-            // Half a backup looks like one.
-            let _ = fs::remove_file(&part);
-            Err(Failure::Failed(why))
-        }
-    }
+    // Half a backup looks like one.
+    let _ = fs::remove_file(&part);
+    let archive = finished?;
+    told_backup(arguments, &to, archive.manifest(), archive.hash())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn restore_backup(arguments: &RestoreArguments) -> Result<ExitCode, Failure> {
@@ -62,65 +63,88 @@ pub(crate) fn restore_backup(arguments: &RestoreArguments) -> Result<ExitCode, F
     let meter = Arc::new(Meter::new());
     let archive = Archive::open(&arguments.from, &|what, done, total| meter.show(what, done, total));
     let archive = archive.map_err(|why| anyhow!("{}: {why}", arguments.from.display()))?;
+    let runtime = runtime()?;
+    // Before there is anything: who breaks it off from now on finds nothing left.
+    let signals = runtime.block_on(async { Signals::listen() })?;
     let is_new = !settings.data.exists();
     create_data_folder(&settings.data)?;
-    let runtime = runtime()?;
     let restored = {
         let locked = "stop that server first, or name an empty folder with --data";
         let lock = DataLock::acquire(&settings.data).map_err(|why| explain(&why.into(), &settings, locked))?;
-        let done = runtime.block_on(unless_interrupted(restore_into(&settings, archive, Arc::clone(&meter))));
+        let done = runtime.block_on(restore_into(&settings, archive, Arc::clone(&meter), signals));
         runtime.shutdown_background();
         meter.end();
         drop(lock);
         done
     };
-    let failed = match restored {
-        Some(Ok(restored)) => {
-            told_restore(arguments, &settings, &restored)?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        Some(Err(why)) => Some(why),
-        None => None,
-    };
+    if let Some(Ok(restored)) = restored {
+        told_restore(arguments, &settings, &restored)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     sweep(&settings.data);
     if is_new {
         // Only what this command made: a folder that is not empty stays.
         let _ = fs::remove_file(settings.data.join("bandstand.lock"));
         let _ = fs::remove_dir(&settings.data);
     }
-    match failed {
-        Some(why) => Err(Failure::Failed(why)),
-        None => {
-            say("Broken off; nothing was restored.");
-            Ok(ExitCode::from(INTERRUPTED))
-        }
+    match restored {
+        Some(Err(why)) if !matches!(why, RestoreError::BrokenOff) => Err(Failure::Failed(why.into())),
+        // It was perhaps at its last step; nobody waited to hear.
+        None if settings.database.is_some() => Err(Failure::BrokenOff("the database was not waited for: look into it")),
+        _ => Err(Failure::BrokenOff("nothing was restored")),
     }
 }
 
-async fn restore_into(settings: &Settings, archive: Archive, meter: Arc<Meter>) -> anyhow::Result<Restored> {
-    let now = SystemClock.now();
+/// `None` when somebody would not wait for its end.
+async fn restore_into(
+    settings: &Settings,
+    archive: Archive,
+    meter: Arc<Meter>,
+    mut signals: Signals,
+) -> Option<Result<Restored, RestoreError>> {
+    let (now, stop) = (SystemClock.now(), CancellationToken::new());
     let options = RestoreOptions {
         database: settings.store_options(now.as_micros()).database,
         data: settings.data.clone(),
         files: settings.files_bucket.is_none().then(|| settings.data.join("files")),
         now,
+        stop: stop.clone(),
     };
     let told = move |what: &str, done: u64, total: u64| meter.show(what, done, total);
-    Ok(restore(archive, options, Arc::new(told)).await?)
+    let mut work = pin!(restore(archive, options, Arc::new(told)));
+    tokio::select! {
+        done = &mut work => return Some(done),
+        () = signals.next() => stop.cancel(),
+    }
+    // A disk or a database that hangs need not be waited for.
+    let _ = writeln!(io::stderr(), "breaking off; a second signal does not wait");
+    tokio::select! {
+        done = work => Some(done),
+        () = signals.next() => None,
+    }
 }
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
 }
 
-/// `None` when it was broken off from the keyboard, or told to end.
-async fn unless_interrupted<T>(work: impl Future<Output = T>) -> Option<T> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return Some(work.await) };
-    tokio::select! {
-        done = work => Some(done),
-        _ = tokio::signal::ctrl_c() => None,
-        _ = terminate.recv() => None,
+/// What breaks a command off: Ctrl-C and SIGTERM.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    /// Listens from now on: neither ends the process by itself any more.
+    fn listen() -> anyhow::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
     }
 }
 
@@ -144,7 +168,8 @@ fn aside(to: &Path) -> PathBuf {
     to.with_file_name(format!(".{name}.part-{}", std::process::id()))
 }
 
-async fn write(settings: &Settings, part: &Path) -> anyhow::Result<()> {
+/// Writes it aside, and reads back what was written.
+async fn write(settings: &Settings, part: &Path) -> anyhow::Result<Archive> {
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(part);
     let mut file = made.with_context(|| format!("cannot write beside {}", part.display()))?;
     let meter = Meter::new();
@@ -170,8 +195,14 @@ async fn write(settings: &Settings, part: &Path) -> anyhow::Result<()> {
             copied?;
         }
     }
-    meter.end();
-    file.sync_all().context("cannot sync the backup")
+    file.sync_all().context("cannot sync the backup")?;
+    let part = part.to_owned();
+    let checking = tokio::task::spawn_blocking(move || {
+        let archive = Archive::open(&part, &|what, done, total| meter.show(what, done, total));
+        meter.end();
+        archive
+    });
+    checking.await?.context("the backup cannot be read back")
 }
 
 async fn copy<E>(
@@ -192,12 +223,8 @@ where
     Ok(())
 }
 
-/// Reads back what was written, and gives it its name.
-fn finish(part: &Path, to: &Path) -> anyhow::Result<(Manifest, String)> {
-    let meter = Meter::new();
-    let archive = Archive::open(part, &|what, done, total| meter.show(what, done, total));
-    meter.end();
-    let archive = archive.context("the backup cannot be read back")?;
+/// Gives it its name.
+fn place(part: &Path, to: &Path) -> anyhow::Result<()> {
     // A link, unlike a renaming, takes the place of nothing.
     fs::hard_link(part, to)
         .or_else(|why| match why.kind() {
@@ -208,8 +235,7 @@ fn finish(part: &Path, to: &Path) -> anyhow::Result<(Manifest, String)> {
         .with_context(|| format!("cannot write {}", to.display()))?;
     let _ = fs::remove_file(part);
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder).and_then(|folder| folder.sync_all()).context("cannot sync the folder of the backup")?;
-    Ok((archive.manifest().clone(), archive.hash().to_owned()))
+    File::open(folder).and_then(|folder| folder.sync_all()).context("cannot sync the folder of the backup")
 }
 
 fn told_backup(arguments: &BackupArguments, to: &Path, manifest: &Manifest, hash: &str) -> Result<(), Failure> {

@@ -88,7 +88,7 @@ async fn a_backup_taken_under_load_restores(from: Installation, to: Installation
     server.stop();
 }
 
-async fn upload(door: &Door, room: &str) -> String {
+pub(crate) async fn upload(door: &Door, room: &str) -> String {
     let request = door.client.put(format!("http://{}/api/v1/me/chats/{room}/files", door.address));
     let request = request
         .header("x-api-key", OWNER_KEY)

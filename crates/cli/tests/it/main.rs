@@ -3,6 +3,7 @@
 
 mod administration;
 mod backup;
+mod breaking_off;
 mod chat;
 mod configuration;
 mod crash;

@@ -114,6 +114,11 @@ impl Installation {
         self.run(&[arguments, &["--json"]].concat()).json()
     }
 
+    /// The rows of a query to its PostgreSQL database; none when its data is in the folder.
+    pub(crate) fn query(&self, sql: &str) -> Vec<Vec<String>> {
+        self.database.as_ref().map(|database| database.query(sql)).unwrap_or_default()
+    }
+
     /// A server on a free port, once it is ready.
     pub(crate) fn up(&self) -> Server {
         Server::start(self.command(&["up", "--listen", "127.0.0.1:0"]))
@@ -221,6 +226,12 @@ impl Background {
         assert!(sent.success());
     }
 
+    /// Waits for its end; how it ended, and everything that it said.
+    pub(crate) fn said(mut self) -> Said {
+        let (status, out) = self.ended();
+        Said { code: status.code(), out, err: std::mem::take(&mut self.err.seen) }
+    }
+
     /// Waits for its end; answers everything that it said on standard output.
     pub(crate) fn ended(&mut self) -> (ExitStatus, String) {
         let deadline = Instant::now() + PATIENCE;
@@ -275,6 +286,15 @@ impl Lines {
             self.seen.push('\n');
         }
         assert!(Instant::now() < deadline, "it did not end:\n{}", self.seen);
+    }
+}
+
+/// Waits for what nothing announces.
+pub(crate) fn until(what: &str, mut there: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !there() {
+        assert!(Instant::now() < deadline, "not in time: {what}");
+        thread::sleep(Duration::from_millis(2));
     }
 }
 

@@ -10,6 +10,7 @@ use bandstand_store::archive::{self, Importer, PAGE_ROWS};
 use bandstand_store::{Database, StoreError, audit};
 use bandstand_wire::time::Timestamp;
 use tokio::sync::mpsc::{Receiver, channel};
+use tokio_util::sync::CancellationToken;
 
 use super::archive::{Archive, ArchiveError};
 use super::format::{FILES, FilesInManifest, Manifest, TABLES};
@@ -55,6 +56,9 @@ pub enum RestoreError {
     /// The database cannot be filled.
     #[error("the database cannot be filled: {0}")]
     Store(#[from] StoreError),
+    /// It was told to stop.
+    #[error("it was broken off; nothing was restored")]
+    BrokenOff,
 }
 
 /// Where to.
@@ -68,6 +72,8 @@ pub struct RestoreOptions {
     pub files: Option<PathBuf>,
     /// When.
     pub now: Timestamp,
+    /// Breaks it off. From the moment on at which everything is in its place, it counts no longer.
+    pub stop: CancellationToken,
 }
 
 /// What was restored.
@@ -94,7 +100,7 @@ pub async fn restore(
     options: RestoreOptions,
     progress: SharedProgress,
 ) -> Result<Restored, RestoreError> {
-    let RestoreOptions { database, data, files, now } = options;
+    let RestoreOptions { database, data, files, now, stop } = options;
     let FilesInManifest { count, .. } = archive.manifest().files;
     if files.is_none() && count > 0 {
         return Err(RestoreError::NoPlaceForFiles(count));
@@ -103,7 +109,8 @@ pub async fn restore(
     sweep(&data);
     let aside = data.join(ASIDE);
     fs::create_dir_all(&aside).map_err(|why| folder(&aside, why))?;
-    let restored = restore_aside(archive, database, &aside, files.clone(), now, progress).await;
+    let filling = Filling::new(archive, &aside, now, stop, progress);
+    let restored = restore_aside(filling, database, &aside, files.clone()).await;
     sweep(&data);
     if let (Err(_), Some(files)) = (&restored, files) {
         // There were none before: they took their place, and the database then did not.
@@ -116,52 +123,30 @@ pub async fn restore(
 }
 
 async fn restore_aside(
-    archive: Archive,
+    filling: Filling,
     database: Database,
     aside: &Path,
     files: Option<PathBuf>,
-    now: Timestamp,
-    progress: SharedProgress,
 ) -> Result<Restored, RestoreError> {
-    let restored = Restored { manifest: archive.manifest().clone(), hash: archive.hash().to_owned() };
-    let files_aside = aside.join("files");
+    let restored = Restored { manifest: filling.archive.manifest().clone(), hash: filling.archive.hash().to_owned() };
     let place_files = {
-        let (from, has_files) = (files_aside.clone(), restored.manifest.files.count > 0);
+        let (from, has_files) = (filling.files.clone(), restored.manifest.files.count > 0);
         move || match files.filter(|_| has_files) {
             Some(to) => fs::rename(&from, &to).map_err(|why| folder(&to, why)),
             None => Ok(()),
         }
     };
-    let filling = Filling {
-        archive,
-        files: files_aside,
-        note: Act {
-            at: now,
-            actor_id: None,
-            actor: Actor::local(Door::Restore).name,
-            door: Door::Restore,
-            act: "backup.restore".to_owned(),
-            target: restored.hash.clone(),
-            details: serde_json::json!({
-                "taken_at": restored.manifest.taken_at,
-                "version": restored.manifest.version,
-                "schema_version": restored.manifest.schema_version,
-                "engine": restored.manifest.engine,
-            }),
-        },
-        progress,
-    };
     match database {
         Database::Sqlite { path } => {
             let file = aside.join("bandstand.db");
             let into = Database::Sqlite { path: file.clone() };
-            archive::import(into, now.as_micros(), |importer| Box::pin(filling.fill(importer))).await?;
+            archive::import(into, filling.note.at.as_micros(), |importer| Box::pin(filling.fill(importer))).await?;
             place_files()?;
             // The last step: with the database in its place the data is there, and not before.
             fs::rename(&file, &path).map_err(|why| folder(&path, why))?;
         }
         database @ Database::Postgres { .. } => {
-            archive::import(database, now.as_micros(), |importer| {
+            archive::import(database, filling.note.at.as_micros(), |importer| {
                 Box::pin(async move {
                     filling.fill(importer).await?;
                     place_files()
@@ -177,6 +162,7 @@ struct Filling {
     archive: Archive,
     files: PathBuf,
     note: Act,
+    stop: CancellationToken,
     progress: SharedProgress,
 }
 
@@ -187,32 +173,59 @@ struct Rows {
 }
 
 impl Filling {
+    fn new(archive: Archive, aside: &Path, now: Timestamp, stop: CancellationToken, progress: SharedProgress) -> Self {
+        let manifest = archive.manifest();
+        let note = Act {
+            at: now,
+            actor_id: None,
+            actor: Actor::local(Door::Restore).name,
+            door: Door::Restore,
+            act: "backup.restore".to_owned(),
+            target: archive.hash().to_owned(),
+            details: serde_json::json!({
+                "taken_at": manifest.taken_at,
+                "version": manifest.version,
+                "schema_version": manifest.schema_version,
+                "engine": manifest.engine,
+            }),
+        };
+        Self { files: aside.join("files"), archive, note, stop, progress }
+    }
+
     async fn fill(self, importer: &mut Importer) -> Result<(), RestoreError> {
-        let Self { archive, files, note, progress } = self;
+        let Self { archive, files, note, stop, progress } = self;
         let manifest = archive.manifest().clone();
         importer.make_schema(manifest.schema_version).await?;
+        if stop.is_cancelled() {
+            return Err(RestoreError::BrokenOff);
+        }
         let total: u64 = manifest.tables.values().sum();
         let (sender, receiver) = channel::<Rows>(2);
         // The archive is read on a thread of its own: reading it waits for the disk.
+        let stopped = stop.clone();
         let reading = tokio::task::spawn_blocking(move || {
             archive.parts::<RestoreError>(|name, content| {
+                let mut content = Stoppable { content, stop: &stopped };
                 if let Some(rest) = name.strip_prefix(TABLES) {
                     let table = rest.split('/').next().unwrap_or_default().to_owned();
                     let mut text = String::new();
                     let read = content.read_to_string(&mut text);
                     read.map_err(|why| RestoreError::Part(name.to_owned(), why.to_string()))?;
                     // Nobody takes it any more when the other side failed, whose error is the one to tell.
-                    let _ = sender.blocking_send(Rows { table, text });
-                    Ok(())
+                    sender.blocking_send(Rows { table, text }).map_err(|_| RestoreError::BrokenOff)
                 } else if let Some(rest) = name.strip_prefix(FILES) {
-                    write_file(&files, name, rest, content)
+                    write_file(&files, name, rest, &mut content)
                 } else {
                     Err(RestoreError::Part(name.to_owned(), "it has no known kind".to_owned()))
                 }
             })
         });
-        let inserted = insert(importer, receiver, total, &*progress).await;
+        let inserted = insert(importer, receiver, total, &stop, &*progress).await;
         let read = reading.await.map_err(|why| StoreError::Bug(format!("reading the backup failed: {why}")))?;
+        if stop.is_cancelled() {
+            // Whatever else either side complains of comes of that.
+            return Err(RestoreError::BrokenOff);
+        }
         let inserted = inserted?;
         read?;
         if inserted != total {
@@ -220,7 +233,20 @@ impl Filling {
         }
         importer.complete().await?;
         audit::append(importer.writer(), note).await?;
-        Ok(())
+        // The last moment: what follows puts everything into its place.
+        if stop.is_cancelled() { Err(RestoreError::BrokenOff) } else { Ok(()) }
+    }
+}
+
+/// Content that ends with an error as soon as nobody wants it any more.
+struct Stoppable<'c> {
+    content: &'c mut dyn Read,
+    stop: &'c CancellationToken,
+}
+
+impl Read for Stoppable<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.stop.is_cancelled() { Err(io::Error::other("broken off")) } else { self.content.read(buffer) }
     }
 }
 
@@ -228,21 +254,26 @@ async fn insert(
     importer: &mut Importer,
     mut parts: Receiver<Rows>,
     total: u64,
+    stop: &CancellationToken,
     progress: Progress<'_>,
 ) -> Result<u64, RestoreError> {
     let mut inserted = 0_u64;
-    while let Some(Rows { table, text }) = parts.recv().await {
+    loop {
+        let Some(part) = stop.run_until_cancelled(parts.recv()).await else { return Err(RestoreError::BrokenOff) };
+        let Some(Rows { table, text }) = part else { return Ok(inserted) };
         let mut lines = text.lines();
         let columns: Vec<String> = serde_json::from_str(lines.next().unwrap_or_default())
             .map_err(|why| RestoreError::Part(format!("{TABLES}{table}"), format!("its columns: {why}")))?;
         let lines: Vec<&str> = lines.collect();
         for chunk in lines.chunks(usize::try_from(PAGE_ROWS).unwrap_or(1)) {
+            if stop.is_cancelled() {
+                return Err(RestoreError::BrokenOff);
+            }
             importer.insert(&table, &columns, chunk).await?;
             inserted += chunk.len() as u64;
         }
         progress(&table, inserted, total);
     }
-    Ok(inserted)
 }
 
 /// Writes `<room>/<file>` below a folder; nothing else, whatever the archive says.

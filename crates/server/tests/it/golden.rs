@@ -20,6 +20,7 @@ use bandstand_wire::time::Timestamp;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
 
 use crate::support::{Caller, TestApp, without_jobs};
 
@@ -310,6 +311,7 @@ async fn every_golden_backup_restores(engine: TestEngine) {
             files: Some(data.join("files")),
             data,
             now: Timestamp::from_micros(NOW_MICROS),
+            stop: CancellationToken::new(),
         };
         restore(archive, options, Arc::new(|_, _, _| {})).await.expect("an old backup restores");
         opened(&database).await;
