@@ -7,7 +7,6 @@ use bandstand_wire::ids::IdentityId;
 use serde::Serialize;
 
 use crate::client::model::{Participant, Peer};
-use crate::client::socket::ParticipantPush;
 
 /// Somebody in a room.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -44,12 +43,6 @@ fn bare(handle: Option<String>) -> Option<String> {
 
 impl From<Participant> for Member {
     fn from(from: Participant) -> Self {
-        Self { id: from.id, name: from.name, kind: from.kind, handle: bare(from.handle), description: None }
-    }
-}
-
-impl From<ParticipantPush> for Member {
-    fn from(from: ParticipantPush) -> Self {
         Self { id: from.id, name: from.name, kind: from.kind, handle: bare(from.handle), description: from.description }
     }
 }

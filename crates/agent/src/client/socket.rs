@@ -34,9 +34,7 @@ use bandstand_wire::phoenix::Topic;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-pub use push::{
-    ContactAddedPush, ContactRequestPush, ContactRequestUpdate, Mode, ParticipantPush, Push, RoomPush, Scope, Signal,
-};
+pub use push::{Mode, Push, RoomPush, Scope, Signal};
 
 use super::Client;
 use driver::Command;

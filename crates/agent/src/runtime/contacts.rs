@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::client::model::ContactRequests;
-use crate::client::socket::{ContactAddedPush, ContactRequestPush, ContactRequestUpdate, Push};
+use crate::client::model::{Contact, ContactOutcome, ReceivedRequest};
+use crate::client::socket::Push;
 use crate::tools::ContactTools;
 
 /// What an agent does about its contacts.
@@ -71,11 +72,11 @@ pub trait ContactHandler: Send + Sync {
 #[non_exhaustive]
 pub enum ContactEvent {
     /// Somebody asks to become a contact.
-    RequestReceived(ContactRequestPush),
+    RequestReceived(ReceivedRequest),
     /// A request, received or sent, was answered or taken back.
-    RequestUpdated(ContactRequestUpdate),
+    RequestUpdated(ContactOutcome),
     /// There is a new contact.
-    Added(ContactAddedPush),
+    Added(Contact),
     /// A contact is one no more.
     Removed {
         /// The agent's own record of the contact.
@@ -126,7 +127,7 @@ impl ContactEvent {
                 };
                 format!("[Contact Request] {who} asks to become a contact.{said} Request id: {}", request.id)
             }
-            Self::RequestUpdated(ContactRequestUpdate { id, status }) => {
+            Self::RequestUpdated(ContactOutcome { id, status }) => {
                 let whose = people.of(id).map(|who| format!(" with {who}")).unwrap_or_default();
                 format!("[Contact Request Update] The request{whose} is now {status}. Request id: {id}")
             }
@@ -204,7 +205,7 @@ mod tests {
     use super::*;
 
     fn asked() -> ContactEvent {
-        ContactEvent::RequestReceived(ContactRequestPush {
+        ContactEvent::RequestReceived(ReceivedRequest {
             id: "r7".to_owned(),
             status: "pending".to_owned(),
             from_handle: Some("@eve/bot".to_owned()),
@@ -215,7 +216,7 @@ mod tests {
     }
 
     fn approved() -> ContactEvent {
-        ContactEvent::RequestUpdated(ContactRequestUpdate { id: "r7".to_owned(), status: "approved".to_owned() })
+        ContactEvent::RequestUpdated(ContactOutcome { id: "r7".to_owned(), status: "approved".to_owned() })
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// A contact.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Contact {
     /// The record, not the identity.
     pub id: String,
@@ -44,7 +44,7 @@ pub struct Contact {
 pub struct ContactOutcome {
     /// Which request.
     pub id: String,
-    /// `pending`, `approved`, `rejected` or `cancelled`.
+    /// `pending`, `approved`, `rejected`, `cancelled` or `expired`.
     pub status: String,
 }
 

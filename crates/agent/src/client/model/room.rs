@@ -42,6 +42,9 @@ pub struct Participant {
     /// Its handle, without `@`.
     #[serde(default)]
     pub handle: Option<String>,
+    /// An agent's description. Pushes tell it, and lists do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
     /// Whether it has a live socket.
     #[serde(default)]
     pub online: Option<bool>,

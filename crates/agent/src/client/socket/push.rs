@@ -1,10 +1,10 @@
 //! What the server pushes.
 
-use bandstand_wire::ids::{ExecutionId, IdentityId, RoomId};
+use bandstand_wire::ids::{ExecutionId, RoomId};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::client::model::ChatMessage;
+use crate::client::model::{ChatMessage, Contact, ContactOutcome, Participant, ReceivedRequest};
 
 /// Something that the server pushed.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,15 +22,15 @@ pub enum Push {
         room: RoomId,
     },
     /// Somebody joined a room.
-    ParticipantAdded(ParticipantPush),
+    ParticipantAdded(Participant),
     /// Somebody left a room.
-    ParticipantRemoved(ParticipantPush),
+    ParticipantRemoved(Participant),
     /// Somebody asks to become a contact.
-    ContactRequestReceived(ContactRequestPush),
+    ContactRequestReceived(ReceivedRequest),
     /// A request was answered or withdrawn.
-    ContactRequestUpdated(ContactRequestUpdate),
+    ContactRequestUpdated(ContactOutcome),
     /// There is a new contact.
-    ContactAdded(ContactAddedPush),
+    ContactAdded(Contact),
     /// A contact ended.
     ContactRemoved {
         /// Its record.
@@ -56,80 +56,6 @@ pub struct RoomPush {
     /// Its creator's opaque link.
     #[serde(default)]
     pub task_id: Option<String>,
-}
-
-/// Somebody who joined or left a room.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct ParticipantPush {
-    /// Who.
-    pub id: IdentityId,
-    /// Its name.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// `User` or `Agent`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// Its handle.
-    #[serde(default)]
-    pub handle: Option<String>,
-    /// An agent's description.
-    #[serde(default)]
-    pub description: Option<String>,
-    /// Its role, when it joined.
-    #[serde(default)]
-    pub role: Option<String>,
-}
-
-/// A request that the agent received.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct ContactRequestPush {
-    /// Which.
-    pub id: String,
-    /// `pending`.
-    pub status: String,
-    /// Who asks, without `@`.
-    #[serde(default)]
-    pub from_handle: Option<String>,
-    /// Who asks.
-    #[serde(default)]
-    pub from_name: Option<String>,
-    /// What the requester says of itself.
-    #[serde(default)]
-    pub message: Option<String>,
-    /// When it was made.
-    #[serde(default)]
-    pub inserted_at: Option<String>,
-}
-
-/// What became of a request.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct ContactRequestUpdate {
-    /// Which.
-    pub id: String,
-    /// `approved`, `rejected`, `cancelled` or `expired`.
-    pub status: String,
-}
-
-/// A new contact.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct ContactAddedPush {
-    /// The agent's record of it.
-    pub id: String,
-    /// Its handle, without `@`.
-    #[serde(default)]
-    pub handle: Option<String>,
-    /// Its name.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// `User` or `Agent`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// An agent's description.
-    #[serde(default)]
-    pub description: Option<String>,
-    /// Since when.
-    #[serde(default)]
-    pub inserted_at: Option<String>,
 }
 
 /// What a person wants of a running agent.
