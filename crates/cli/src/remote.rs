@@ -90,12 +90,19 @@ impl Server<'_> {
                 let body = (overlap_seconds > 0).then(|| json!({ "overlap_seconds": overlap_seconds }));
                 Outcome::KeyRotated(self.data(post, &format!("keys/{}/rotate", segment(&who)), body).await?)
             }
-            Operation::RotateSigningKey { .. }
-            | Operation::LinkUser { .. }
-            | Operation::UnlinkUser { .. }
-            | Operation::ListLinks => {
-                anyhow::bail!("how people sign in is administered on the server's own machine, with --data")
+            Operation::RotateSigningKey { revoke } => {
+                let body = revoke.then(|| json!({ "revoke": true }));
+                Outcome::SigningKeyRotated(self.data(post, "signing-keys/rotate", body).await?)
             }
+            Operation::LinkUser { who, issuer, subject } => {
+                let link = json!({ "user": who, "issuer": issuer, "subject": subject });
+                Outcome::UserLinked(self.data(post, "links", Some(json!({ "link": link }))).await?)
+            }
+            Operation::UnlinkUser { issuer, subject } => {
+                let path = format!("links?issuer={}&subject={}", escaped(&issuer), escaped(&subject));
+                Outcome::UserUnlinked(self.data(Method::DELETE, &path, None).await?)
+            }
+            Operation::ListLinks => Outcome::Links(self.all("links").await?),
             Operation::RevokeKey { what } => {
                 Outcome::KeysRevoked(self.data(Method::DELETE, &format!("keys/{}", segment(&what)), None).await?)
             }
@@ -190,8 +197,13 @@ const UNKNOWN: &str = "the server answered something unknown; is it another vers
 
 /// A name as one part of a path.
 fn segment(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    for byte in name.trim().bytes() {
+    escaped(name.trim())
+}
+
+/// A text as it stands in an address, to the letter.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'~') {
             out.push(char::from(byte));
         } else {

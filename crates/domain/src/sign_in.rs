@@ -58,6 +58,9 @@ pub enum ClaimFault {
 /// Longest subject, in bytes: what OpenID Connect allows.
 pub const SUBJECT_MAX_BYTES: usize = 255;
 
+/// Longest issuer of an account that is linked, in bytes. Both together are the key of an index, which has limits too.
+pub const ISSUER_MAX_BYTES: usize = 1024;
+
 /// Whether the claims are for us, now; and until when they count, the skew included.
 ///
 /// # Errors

@@ -30,7 +30,7 @@ use crate::state::Services;
 
 pub use self::rows::{
     AgentRow, AuditRows, HolderRow, IssuedRow, KeyRow, LinkRow, MembershipRow, OrganizationLine, OrganizationRow,
-    QuotaRow, QuotaRows, RemovedRow, RevokedRow, RotatedRow, UserRow, WithKey,
+    QuotaRow, QuotaRows, RemovedRow, RevokedRow, RotatedRow, SigningKeyRow, UnlinkedRow, UserRow, WithKey,
 };
 
 /// Where operations are posted on the admin socket.
@@ -263,19 +263,11 @@ pub enum Outcome {
     /// Somebody has a new key; the old ones are revoked, or end in a while.
     KeyRotated(WithKey<RotatedRow>),
     /// Tokens are signed with another key.
-    SigningKeyRotated {
-        /// The new key's name, the tokens' `kid`.
-        kid: String,
-    },
+    SigningKeyRotated(SigningKeyRow),
     /// An account is linked to a user.
     UserLinked(LinkRow),
     /// An account is linked no longer.
-    UserUnlinked {
-        /// Its issuer.
-        issuer: String,
-        /// Its subject.
-        subject: String,
-    },
+    UserUnlinked(UnlinkedRow),
     /// All linked accounts.
     Links(Vec<LinkRow>),
     /// So many keys were revoked.
@@ -346,15 +338,16 @@ impl Operation {
                 Ok(Outcome::KeyRotated(WithKey::new(RotatedRow { holder, old_until: rotated.old_until }, &rotated.key)))
             }
             Self::RotateSigningKey { revoke } => {
-                Ok(Outcome::SigningKeyRotated { kid: services.rotate_signing_key(revoke).await? })
+                let kid = services.rotate_signing_key(revoke).await?;
+                Ok(Outcome::SigningKeyRotated(SigningKeyRow { kid }))
             }
             Self::LinkUser { who, issuer, subject } => {
                 let user = services.link_user(&who, &issuer, &subject).await?;
-                Ok(Outcome::UserLinked(LinkRow { user: HolderRow::from(&user), issuer, subject, last_used_at: None }))
+                Ok(Outcome::UserLinked(LinkRow::new(&user, issuer, subject)))
             }
             Self::UnlinkUser { issuer, subject } => {
                 services.unlink_user(&issuer, &subject).await?;
-                Ok(Outcome::UserUnlinked { issuer, subject })
+                Ok(Outcome::UserUnlinked(UnlinkedRow { issuer, subject }))
             }
             Self::ListLinks => Ok(Outcome::Links(services.list_links().await?.iter().map(LinkRow::from).collect())),
             Self::IssueKey { who } => {

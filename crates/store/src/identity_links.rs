@@ -6,7 +6,7 @@ use bandstand_wire::ids::{IdentityId, KeyId};
 use bandstand_wire::time::Timestamp;
 
 use crate::columns::{PROFILE_COLUMNS, profile, profile_columns};
-use crate::{Reader, StoreError, Writer, params};
+use crate::{Reader, Row, StoreError, Writer, params};
 
 /// An issuer's account and its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,17 +78,45 @@ pub async fn list(tx: &mut Reader) -> Result<Vec<Link>, StoreError> {
         ", l.id, l.issuer, l.subject, l.inserted_at, l.last_used_at \
          FROM identity_links l JOIN identities i ON i.key = l.identity_key WHERE i.deleted_at IS NULL ORDER BY l.key"
     );
-    let rows = tx.query(SQL, params![]).await?;
-    rows.into_iter()
-        .map(|mut row| {
-            Ok(Link {
-                user: profile(&mut row, 0)?,
-                id: KeyId(row.id(PROFILE_COLUMNS)?),
-                issuer: row.take_text(PROFILE_COLUMNS + 1)?,
-                subject: row.take_text(PROFILE_COLUMNS + 2)?,
-                inserted_at: Timestamp::from_micros(row.int(PROFILE_COLUMNS + 3)?),
-                last_used_at: row.opt_int(PROFILE_COLUMNS + 4)?.map(Timestamp::from_micros),
-            })
-        })
-        .collect()
+    tx.query(SQL, params![]).await?.iter_mut().map(read_link).collect()
+}
+
+/// A page of them, or of one user's: those after a key, each with its own.
+pub async fn list_after(
+    tx: &mut Reader,
+    user: Option<IdentityId>,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<(Link, i64)>, StoreError> {
+    const ALL: &str = concat!(
+        "SELECT ",
+        profile_columns!("i"),
+        ", l.id, l.issuer, l.subject, l.inserted_at, l.last_used_at, l.key \
+         FROM identity_links l JOIN identities i ON i.key = l.identity_key \
+         WHERE i.deleted_at IS NULL AND l.key > ?1 ORDER BY l.key LIMIT ?2"
+    );
+    const OF_USER: &str = concat!(
+        "SELECT ",
+        profile_columns!("i"),
+        ", l.id, l.issuer, l.subject, l.inserted_at, l.last_used_at, l.key \
+         FROM identity_links l JOIN identities i ON i.key = l.identity_key \
+         WHERE i.deleted_at IS NULL AND l.identity_key = (SELECT key FROM identities WHERE id = ?3) AND l.key > ?1 \
+         ORDER BY l.key LIMIT ?2"
+    );
+    let mut rows = match user {
+        Some(user) => tx.query(OF_USER, params![after, limit, user]).await?,
+        None => tx.query(ALL, params![after, limit]).await?,
+    };
+    rows.iter_mut().map(|row| Ok((read_link(row)?, row.int(PROFILE_COLUMNS + 5)?))).collect()
+}
+
+fn read_link(row: &mut Row) -> Result<Link, StoreError> {
+    Ok(Link {
+        user: profile(row, 0)?,
+        id: KeyId(row.id(PROFILE_COLUMNS)?),
+        issuer: row.take_text(PROFILE_COLUMNS + 1)?,
+        subject: row.take_text(PROFILE_COLUMNS + 2)?,
+        inserted_at: Timestamp::from_micros(row.int(PROFILE_COLUMNS + 3)?),
+        last_used_at: row.opt_int(PROFILE_COLUMNS + 4)?.map(Timestamp::from_micros),
+    })
 }

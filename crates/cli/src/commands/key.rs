@@ -50,13 +50,13 @@ pub(crate) fn run(command: KeyCommand) -> Result<ExitCode, Failure> {
         }
         KeyCommand::RotateSigning { revoke, place } => {
             let (performed, _) = administer(&place, Operation::RotateSigningKey { revoke })?;
-            let Outcome::SigningKeyRotated { kid } = performed.outcome else { return Err(unexpected()) };
+            let Outcome::SigningKeyRotated(signing) = performed.outcome else { return Err(unexpected()) };
             if place.json {
-                say_json(&json!({ "kid": kid }))?;
+                say_json(&signing)?;
             } else {
                 let old =
                     if revoke { "Tokens that are out work no longer." } else { "Tokens that are out still work." };
-                say(&format!("Tokens are signed with the new key {kid}. {old}"));
+                say(&format!("Tokens are signed with the new key {}. {old}", signing.kid));
             }
         }
         KeyCommand::Revoke { what, place } => {

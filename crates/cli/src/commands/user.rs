@@ -94,11 +94,13 @@ pub(crate) fn run(command: UserCommand) -> Result<ExitCode, Failure> {
         }
         UserCommand::Unlink { issuer, subject, place } => {
             let (performed, _) = administer(&place, Operation::UnlinkUser { issuer, subject })?;
-            let Outcome::UserUnlinked { issuer, subject } = performed.outcome else { return Err(unexpected()) };
+            let Outcome::UserUnlinked(ended) = performed.outcome else { return Err(unexpected()) };
             if place.json {
-                say_json(&json!({ "issuer": issuer, "subject": subject }))?;
+                say_json(&ended)?;
             } else {
-                say(&format!("{subject} of {issuer} signs in no longer. Its connections are closed."));
+                let told =
+                    format!("{} of {} signs in no longer. Its connections are closed.", ended.subject, ended.issuer);
+                say(&told);
             }
         }
         UserCommand::Links { place } => {

@@ -39,6 +39,13 @@ fn administer(installation: &Installation) {
     assert_eq!(installation.json(&["key", "revoke", handle])["revoked"], 1);
     assert_eq!(valid_keys(installation, handle), 0);
 
+    let account = ["--issuer", "https://id.example.org", "--subject", "7f3a"];
+    assert_eq!(installation.json(&[&["user", "link", "ann"], &account[..]].concat())["user"]["id"], ann["id"]);
+    assert_eq!(installation.json(&["user", "links"])["links"][0]["subject"], "7f3a");
+    assert_eq!(installation.json(&[&["user", "unlink"], &account[..]].concat())["subject"], "7f3a");
+    let kid = installation.json(&["key", "rotate-signing"])["kid"].clone();
+    assert_ne!(installation.json(&["key", "rotate-signing", "--revoke"])["kid"], kid);
+
     let removed = installation.json(&["agent", "remove", handle]);
     assert_eq!(removed["id"], bot["id"]);
     assert_eq!(installation.json(&["agent", "list"])["agents"], serde_json::json!([]));
@@ -92,6 +99,9 @@ fn refusals(installation: &Installation) {
         (&["agent", "remove", "ann/nothing"], "ann/nothing"),
         (&["key", "rotate", "nobody"], "nobody"),
         (&["key", "revoke", "nobody"], "nobody"),
+        (&["user", "link", "nobody", "--issuer", "i", "--subject", "s"], "nobody"),
+        (&["user", "link", "ann", "--issuer", " ", "--subject", "s"], "issuer of an account"),
+        (&["user", "unlink", "--issuer", "i", "--subject", "s"], "no linked account \"s\""),
     ] {
         refused(installation, arguments, part);
     }
@@ -240,12 +250,24 @@ fn from_elsewhere_the_same_goes_over_the_api() {
     assert_eq!(json(&["key", "list"])["keys"].as_array().unwrap().len(), 5);
     assert!(!json(&["user", "disable", "ann"])["disabled_at"].is_null());
     assert!(json(&["user", "enable", "ann"])["disabled_at"].is_null());
+    let account = ["--issuer", "https://id.example.org/a b", "--subject", " one&two "];
+    let linked = json(&[&["user", "link", "@Ann"], &account[..]].concat());
+    assert_eq!((&linked["user"]["id"], &linked["subject"]), (&ann["id"], &" one&two ".into()));
+    let links = json(&["user", "links"]);
+    assert_eq!((&links["links"][0]["issuer"], links["links"].as_array().unwrap().len()), (&account[1].into(), 1));
+    let said = from_elsewhere(&server, OWNER_KEY, &[&["user", "link", "owner"], &account[..]].concat());
+    assert!(said.code == Some(1) && said.err.contains("is linked to a user already"), "{}", said.err);
+    let ended = json(&[&["user", "unlink"], &account[..]].concat());
+    assert_eq!((&ended["issuer"], &ended["subject"]), (&account[1].into(), &account[3].into()));
+    assert_eq!(json(&["user", "links"])["links"], serde_json::json!([]));
+    let kid = json(&["key", "rotate-signing"])["kid"].clone();
+    assert_ne!(json(&["key", "rotate-signing", "--revoke"])["kid"], kid);
     json(&["agent", "remove", "ann/weather-bot"]);
     json(&["user", "delete", "ann"]);
     let log = json(&["audit", "list"]);
     let doors: Vec<&str> =
         log["entries"].as_array().unwrap().iter().map(|entry| entry["door"].as_str().unwrap()).collect();
-    assert!(doors[0] == "start" && doors.len() == 17 && doors[1..].iter().all(|door| *door == "api"), "{log}");
+    assert!(doors[0] == "start" && doors.len() == 21 && doors[1..].iter().all(|door| *door == "api"), "{log}");
     assert_eq!(json(&["audit", "verify"])["head"], log["head"]);
 
     let said = from_elsewhere(&server, OWNER_KEY, &["user", "demote", "owner"]);

@@ -224,6 +224,22 @@ pub struct RotatedRow {
     pub old_until: Timestamp,
 }
 
+/// The key that tokens are signed with from now on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SigningKeyRow {
+    /// Its name, the tokens' `kid`.
+    pub kid: String,
+}
+
+/// An issuer's account that signs in no longer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UnlinkedRow {
+    /// `iss` of its tokens.
+    pub issuer: String,
+    /// `sub` of its tokens.
+    pub subject: String,
+}
+
 /// An issuer's account and its user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkRow {
@@ -235,6 +251,13 @@ pub struct LinkRow {
     pub subject: String,
     /// When it was last used, to the minute.
     pub last_used_at: Option<Timestamp>,
+}
+
+impl LinkRow {
+    /// An account that was linked just now.
+    pub fn new(user: &Profile, issuer: String, subject: String) -> Self {
+        Self { user: HolderRow::from(user), issuer, subject, last_used_at: None }
+    }
 }
 
 impl From<&Link> for LinkRow {

@@ -6,6 +6,7 @@ pub(super) mod audit;
 pub(super) mod keys;
 pub(super) mod organizations;
 pub(super) mod quotas;
+pub(super) mod sign_in;
 pub(super) mod users;
 
 use axum::extract::{FromRequestParts, RawPathParams};

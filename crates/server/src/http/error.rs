@@ -421,7 +421,7 @@ impl From<AdminError> for ApiError {
                 Self::invalid_at("name", text)
             }
             AdminError::Description(_) => Self::invalid_at("description", text),
-            AdminError::Account => Self::invalid_at("subject", text),
+            AdminError::Account { what, .. } => Self::invalid_at(what, text),
             AdminError::AccountTaken { .. } => Self::conflict(text),
             AdminError::SigningKey => Self::internal(text),
             AdminError::HasOrganization { .. } => Self::unprocessable("has_organization", text),

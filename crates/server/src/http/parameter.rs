@@ -27,6 +27,11 @@ fn query(name: &'static str, description: &'static str, schema: Value) -> Parame
 }
 
 impl Parameter {
+    /// It may not be left out.
+    pub(crate) fn required(self) -> Self {
+        Self { required: true, ..self }
+    }
+
     /// What counts when it is left out.
     pub(crate) fn default(mut self, value: impl Into<Value>) -> Self {
         if let Value::Object(schema) = &mut self.schema {

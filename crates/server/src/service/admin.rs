@@ -109,8 +109,13 @@ pub enum AdminError {
     #[error("the agent {0:?} has execution history; add --force to remove it all the same")]
     HasHistory(String),
     /// An issuer or a subject that no account has.
-    #[error("an account has an issuer and a subject of at most 255 bytes, neither blank nor with control characters")]
-    Account,
+    #[error("the {what} of an account must have at most {most} bytes, be not blank and have no control characters")]
+    Account {
+        /// `issuer` or `subject`.
+        what: &'static str,
+        /// Its longest, in bytes.
+        most: usize,
+    },
     /// The account is somebody's, be it of a user who was deleted.
     #[error("the account {subject:?} of {issuer} is linked to a user already; `bandstand user unlink` ends that")]
     AccountTaken {

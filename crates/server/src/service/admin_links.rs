@@ -1,9 +1,10 @@
 //! Administration of who an issuer's accounts are.
 
 use bandstand_domain::identity::Profile;
-use bandstand_domain::sign_in::SUBJECT_MAX_BYTES;
+use bandstand_domain::sign_in::{ISSUER_MAX_BYTES, SUBJECT_MAX_BYTES};
+use bandstand_store::StoreError;
 use bandstand_store::identity_links::{self, Link};
-use bandstand_wire::ids::IdentityKind;
+use bandstand_wire::ids::{IdentityId, IdentityKind};
 use serde_json::json;
 
 use crate::service::admin::AdminError;
@@ -15,9 +16,10 @@ impl Services {
     /// # Errors
     /// [`AdminError`]; an account is one user's at most.
     pub async fn link_user(&self, who: &str, issuer: &str, subject: &str) -> Result<Profile, AdminError> {
-        let fits = |text: &str| !text.trim().is_empty() && !text.contains(char::is_control);
-        if !fits(issuer) || !fits(subject) || subject.len() > SUBJECT_MAX_BYTES {
-            return Err(AdminError::Account);
+        for (what, text, most) in [("issuer", issuer, ISSUER_MAX_BYTES), ("subject", subject, SUBJECT_MAX_BYTES)] {
+            if text.trim().is_empty() || text.contains(char::is_control) || text.len() > most {
+                return Err(AdminError::Account { what, most });
+            }
         }
         let found = self.find(who.to_owned()).await?.filter(|profile| profile.kind == IdentityKind::User);
         let user = found.ok_or_else(|| AdminError::NotFound { what: "user", name: who.to_owned() })?;
@@ -64,5 +66,18 @@ impl Services {
     /// When the store fails.
     pub async fn list_links(&self) -> Result<Vec<Link>, AdminError> {
         self.store.read("list_links", |tx| Box::pin(identity_links::list(tx))).await.map_err(AdminError::Store)
+    }
+
+    /// A page of them, or of one user's, oldest first: those after a key, each with its own.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn links_after(
+        &self,
+        user: Option<IdentityId>,
+        key: i64,
+        limit: i64,
+    ) -> Result<Vec<(Link, i64)>, StoreError> {
+        self.store.read("links_after", move |tx| Box::pin(identity_links::list_after(tx, user, key, limit))).await
     }
 }

@@ -17,6 +17,8 @@ stories!(
     agents_of_anybody,
     keys_are_issued_and_revoked,
     quotas_of_ones_own,
+    accounts_are_linked_and_unlinked,
+    the_signing_key_is_rotated,
     lists_are_paged_by_cursor,
     every_act_is_in_the_log_and_the_log_is_whole,
     the_log_is_only_ever_added_to,
@@ -249,6 +251,106 @@ async fn lists_are_paged_by_cursor(app: TestApp) {
     assert_eq!(seen, ["olga", "user0", "user1", "user2", "user3", "user4"]);
     olga.get(&admin("users?page=1")).await.assert_invalid(&["/page"]);
     olga.get(&admin("users?cursor=x")).await.assert_invalid(&["/cursor"]);
+}
+
+async fn accounts_are_linked_and_unlinked(app: TestApp) {
+    const ISSUER: &str = "https://id.example.org/realms/a b?c=d&e";
+    const ESCAPED: &str = "https%3A%2F%2Fid.example.org%2Frealms%2Fa%20b%3Fc%3Dd%26e";
+    let (olga, eve, ana) = (app.owner(), app.user("eve").await, app.agent("ana").await);
+    let links = async |user: &str, issuer: &str, subject: &str| {
+        let body = json!({"link": {"user": user, "issuer": issuer, "subject": subject}});
+        olga.post(&admin("links"), body).await
+    };
+    let linked = links("@Eve", ISSUER, "one").await.assert_status(201);
+    assert_eq!(
+        linked.data(),
+        &json!({
+            "user": {"id": eve.id, "type": "User", "handle": "eve", "name": linked.data()["user"]["name"]},
+            "issuer": ISSUER, "subject": "one", "last_used_at": null,
+        })
+    );
+    links(&eve.id, ISSUER, "two").await.assert_status(201);
+    links("olga", ISSUER, "three").await.assert_status(201);
+    // An account is one user's, whoever it is.
+    for user in ["eve", "olga"] {
+        links(user, ISSUER, "one").await.assert_error(409, "conflict");
+    }
+    for user in ["nobody", &ana.handle] {
+        links(user, ISSUER, "four").await.assert_error(404, "not_found");
+    }
+    for (issuer, subject, place) in [
+        (" ", "s", "issuer"),
+        ("https://id\u{0}", "s", "issuer"),
+        (&"i".repeat(1025), "s", "issuer"),
+        (ISSUER, "", "subject"),
+        (ISSUER, "a\nb", "subject"),
+        (ISSUER, &"s".repeat(256), "subject"),
+    ] {
+        links("eve", issuer, subject).await.assert_invalid(&[place]);
+    }
+    // The longest that there are fit.
+    links("eve", &"i".repeat(1024), &"s".repeat(255)).await.assert_status(201);
+    let wrong = olga.post(&admin("links"), json!({"link": {"user": 5, "issuer": null, "more": 1}})).await;
+    wrong.assert_invalid(&["/link/more", "/link/user", "/link/issuer", "/link/subject"]);
+
+    let subjects = async |query: &str| olga.get(&admin(&format!("links?{query}"))).await.assert_status(200);
+    assert_eq!(subjects("").await.strings("subject")[..3], ["one", "two", "three"]);
+    let first = subjects(&format!("user_id={}&limit=2", eve.id)).await;
+    assert_eq!(first.strings("subject"), ["one", "two"]);
+    let cursor = first.metadata()["next_cursor"].as_str().unwrap().to_owned();
+    let rest = subjects(&format!("user_id={}&limit=2&cursor={cursor}", eve.id)).await;
+    assert_eq!((rest.rows().len(), &rest.metadata()["next_cursor"]), (1, &Value::Null));
+    assert_eq!(subjects(&format!("user_id={}", ana.id)).await.rows().len(), 0);
+    olga.get(&admin(&format!("links?limit=2&cursor={cursor}"))).await.assert_error(422, "cursor_filter_mismatch");
+
+    let ended = olga.delete(&admin(&format!("links?issuer={ESCAPED}&subject=two"))).await.assert_status(200);
+    assert_eq!(ended.data(), &json!({"issuer": ISSUER, "subject": "two"}));
+    for missing in
+        ["issuer=x&subject=two", &format!("issuer={ESCAPED}&subject=two"), &format!("issuer={ESCAPED}&subject=T")]
+    {
+        olga.delete(&admin(&format!("links?{missing}"))).await.assert_error(404, "not_found");
+    }
+    olga.delete(&admin("links?subject=&force=true")).await.assert_invalid(&["/force", "/issuer", "/subject"]);
+    // Of a deleted user it is still nobody else's, until it is unlinked.
+    olga.delete(&admin("users/eve")).await.assert_status(200);
+    assert_eq!(subjects("").await.strings("subject"), ["three"]);
+    links("olga", ISSUER, "one").await.assert_error(409, "conflict");
+    olga.delete(&admin(&format!("links?issuer={ESCAPED}&subject=one"))).await.assert_status(200);
+    links("olga", ISSUER, "one").await.assert_status(201);
+
+    let log = olga.log().await;
+    let acts: Vec<_> = log
+        .iter()
+        .filter(|entry| entry.act.ends_with("link"))
+        .map(|entry| (entry.act.as_str(), entry.actor.as_str(), entry.door.as_str(), entry.target.as_str()))
+        .collect();
+    assert_eq!(
+        acts[..3],
+        [
+            ("user.link", "olga", "api", "eve"),
+            ("user.link", "olga", "api", "eve"),
+            ("user.link", "olga", "api", "olga")
+        ]
+    );
+    assert_eq!(acts[4], ("user.unlink", "olga", "api", "two"));
+    assert_eq!(acts.len(), 7, "{acts:?}");
+}
+
+async fn the_signing_key_is_rotated(app: TestApp) {
+    let olga = app.owner();
+    let rotate = admin("signing-keys/rotate");
+    let first = olga.post_nothing(&rotate).await.assert_status(200);
+    let second = olga.post(&rotate, json!({"revoke": true})).await.assert_status(200);
+    assert_ne!(first.data()["kid"], second.data()["kid"]);
+    let keys = app.nobody().get("/.well-known/jwks.json").await.assert_status(200);
+    assert_eq!(keys.json()["keys"].as_array().unwrap().len(), 1);
+    assert_eq!(keys.json()["keys"][0]["kid"], second.data()["kid"]);
+    olga.post(&rotate, json!({"revoke": "yes", "now": true})).await.assert_invalid(&["/now", "/revoke"]);
+    olga.post(&rotate, json!([])).await.assert_invalid(&["/"]);
+    let log = olga.log().await;
+    let acts: Vec<_> = log[1..].iter().map(|entry| (entry.act.as_str(), &entry.details["revoke"])).collect();
+    assert_eq!(acts, [("signing_key.rotate", &json!(false)), ("signing_key.rotate", &json!(true))]);
+    assert_eq!((log[1].door.as_str(), log[1].target.as_str()), ("api", first.data()["kid"].as_str().unwrap()));
 }
 
 async fn every_act_is_in_the_log_and_the_log_is_whole(app: TestApp) {

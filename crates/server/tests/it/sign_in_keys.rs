@@ -101,7 +101,8 @@ async fn the_signing_key_is_rotated_with_an_overlap(app: TestApp) {
         keys.iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let [first] = published().await.try_into().unwrap();
-    let second = app.state().services.rotate_signing_key(false).await.unwrap();
+    let rotated = app.owner().post_nothing("/api/v1/admin/signing-keys/rotate").await.assert_status(200);
+    let second = rotated.data()["kid"].as_str().unwrap().to_owned();
     assert_ne!(first, second);
     let new = token_of(&eve).await;
     for token in [&old, &new] {
@@ -119,7 +120,8 @@ async fn all_tokens_are_revoked_and_keys_are_not(app: TestApp) {
     let token = token_of(&eve).await;
     profile(&app, &token).await.assert_status(200);
     let (mut by_token, mut by_key) = (socket(&app, &token).await, eve.socket().await);
-    app.state().services.rotate_signing_key(true).await.unwrap();
+    let body = serde_json::json!({"revoke": true});
+    app.owner().post("/api/v1/admin/signing-keys/rotate", body).await.assert_status(200);
     profile(&app, &token).await.assert_error(401, "unauthorized");
     assert_eq!(by_token.closed().await, 1001);
     by_key.heartbeat().await;

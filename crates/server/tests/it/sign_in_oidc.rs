@@ -267,18 +267,21 @@ async fn the_last_keys_count_while_the_issuer_is_down(app: TestApp, issuer: Issu
 }
 
 async fn an_account_that_is_no_longer_linked_is_out(app: TestApp, issuer: Issuer) {
-    let eve = app.user("eve").await;
-    link(&app, &issuer, "eve", "s").await;
+    const LINKS: &str = "/api/v1/admin/links";
+    let (olga, eve) = (app.owner(), app.user("eve").await);
+    let account = json!({"link": {"user": "eve", "issuer": issuer.url, "subject": "s"}});
+    olga.post(LINKS, account).await.assert_status(201);
     let key = SigningKey::edwards("a", 1);
     issuer.publishes(&[&key]);
     let token = key.signs(&issuer.claims("s"));
     profile(&app, &token).await.assert_status(200);
     let (mut by_token, by_key) = (socket(&app, &token).await, eve.socket().await);
-    app.state().services.unlink_user(&issuer.url, "s").await.unwrap();
+    let unlink = format!("{LINKS}?issuer={}&subject=s", issuer.url);
+    olga.delete(&unlink).await.assert_status(200);
     profile(&app, &token).await.assert_error(401, "unauthorized");
     assert_eq!(by_token.closed().await, 1001);
     by_key.close().await;
-    assert!(app.state().services.unlink_user(&issuer.url, "s").await.is_err());
+    olga.delete(&unlink).await.assert_error(404, "not_found");
 }
 
 async fn a_stranger_becomes_a_user(app: TestApp, issuer: Issuer) {

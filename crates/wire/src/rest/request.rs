@@ -503,6 +503,34 @@ pub struct RotateKey {
     pub overlap_seconds: Option<u64>,
 }
 
+/// What becomes of the tokens that are out.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(deny_unknown_fields, rename = "RotateSigningKeyRequest")]
+pub struct RotateSigningKey {
+    /// They count no longer, and their sockets close. Not unless given.
+    pub revoke: Option<bool>,
+}
+
+/// An account that may sign in.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(deny_unknown_fields, rename = "NewLinkRequest")]
+pub struct NewLink {
+    /// The account, and whose it is.
+    pub link: NewLinkFields,
+}
+
+/// Which account is whose.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(deny_unknown_fields, rename = "NewLink")]
+pub struct NewLinkFields {
+    /// A user, by id or handle.
+    pub user: String,
+    /// The issuer, as its tokens name it (`iss`).
+    pub issuer: String,
+    /// The account, as its tokens name it (`sub`).
+    pub subject: String,
+}
+
 /// Whose it will be.
 #[derive(Clone, Debug, JsonSchema)]
 #[schemars(deny_unknown_fields, rename = "NewKey")]

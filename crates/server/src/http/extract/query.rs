@@ -41,6 +41,15 @@ impl<'a> Query<'a> {
         self.pairs.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_ref())
     }
 
+    /// A parameter as text that may not be left out.
+    pub(crate) fn required_text(&mut self, name: &str) -> String {
+        let text = self.text(name).unwrap_or_default().to_owned();
+        if text.is_empty() {
+            self.problem(&format!("/{name}"), "can't be blank");
+        }
+        text
+    }
+
     /// Whether a parameter is there.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.text(name).is_some()

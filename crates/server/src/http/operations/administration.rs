@@ -5,12 +5,12 @@ use bandstand_wire::page::CursorMetadata;
 use bandstand_wire::rest::{Data, Page, request};
 
 use crate::admin::{
-    AgentRow, HolderRow, IssuedRow, KeyRow, MembershipRow, OrganizationLine, OrganizationRow, QuotaRows, RemovedRow,
-    RevokedRow, RotatedRow, UserRow, WithKey,
+    AgentRow, HolderRow, IssuedRow, KeyRow, LinkRow, MembershipRow, OrganizationLine, OrganizationRow, QuotaRows,
+    RemovedRow, RevokedRow, RotatedRow, SigningKeyRow, UnlinkedRow, UserRow, WithKey,
 };
-use crate::http::admin::{agents, audit, keys, organizations, quotas, users};
+use crate::http::admin::{agents, audit, keys, organizations, quotas, sign_in, users};
 use crate::http::operation::{Access, Operation, delete, get, group, patch, post, put};
-use crate::http::parameter::{Parameter, cursor, flag, path, uuid};
+use crate::http::parameter::{Parameter, cursor, flag, path, text, uuid};
 
 pub(super) fn operations() -> Vec<Operation> {
     [
@@ -19,6 +19,7 @@ pub(super) fn operations() -> Vec<Operation> {
         group("admin:agents", Access::Administrator, agent_operations()),
         group("admin:keys", Access::Administrator, key_operations()),
         group("admin:quotas", Access::Administrator, quota_operations()),
+        group("admin:sign-in", Access::Administrator, sign_in_operations()),
         group(
             "admin:audit",
             Access::Administrator,
@@ -192,5 +193,34 @@ fn quota_operations() -> Vec<Operation> {
             .summary("Let the settings count again.")
             .with([holder(), resource()])
             .replies::<Data<QuotaRows>>(200),
+    ]
+}
+
+fn sign_in_operations() -> Vec<Operation> {
+    vec![
+        get("/api/v1/admin/links", "listLinks", sign_in::list)
+            .summary("Which accounts of the OpenID Connect issuer are which users?")
+            .with([uuid("user_id", "Only those of this user.")])
+            .with(cursor(100))
+            .replies::<Page<LinkRow, CursorMetadata>>(200),
+        post("/api/v1/admin/links", "linkAccount", sign_in::link)
+            .summary("Let an account of the issuer sign in as a user.")
+            .description("An account is one user's at most.")
+            .takes::<request::NewLink>()
+            .replies::<Data<LinkRow>>(201)
+            .errors(&[409]),
+        delete("/api/v1/admin/links", "unlinkAccount", sign_in::unlink)
+            .summary("Let an account of the issuer sign in no longer.")
+            .description("Its sockets close.")
+            .with([
+                text("issuer", "The issuer, as its tokens name it (`iss`).").required(),
+                text("subject", "The account, as its tokens name it (`sub`).").required(),
+            ])
+            .replies::<Data<UnlinkedRow>>(200),
+        post("/api/v1/admin/signing-keys/rotate", "rotateSigningKey", sign_in::rotate)
+            .summary("Sign people's tokens with a new key.")
+            .description("Tokens that are out count until they expire, unless they are revoked.")
+            .may_take::<request::RotateSigningKey>()
+            .replies::<Data<SigningKeyRow>>(200),
     ]
 }
