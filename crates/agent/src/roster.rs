@@ -105,7 +105,7 @@ impl Roster {
             return false;
         }
         let mut state = self.state();
-        let merged: Vec<Member> = members
+        let mut merged: Vec<Member> = members
             .into_iter()
             .map(|member| match state.members.iter().find(|known| known.id == member.id) {
                 Some(known) => merge(known, member),
@@ -113,6 +113,8 @@ impl Roster {
             })
             .collect();
         state.loaded = true;
+        // It was made in the place of what was read, which is larger.
+        merged.shrink_to_fit();
         if merged != state.members {
             state.members = merged;
             state.revision += 1;

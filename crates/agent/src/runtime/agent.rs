@@ -12,12 +12,12 @@ use tokio_util::sync::CancellationToken;
 use super::contacts::ContactEvent;
 use super::desk::{self, DeskOrder};
 use super::lock::{InstanceLock, LockError};
-use super::room::RoomInput;
+use super::room::{HubEvent, RoomInput};
 use super::room_state::Control;
 use super::rooms::{self, Rooms};
 use super::seen::Seen;
 use super::settings::RuntimeSettings;
-use super::shared::Shared;
+use super::shared::{LOOKS, Shared};
 use super::timing;
 use crate::adapter::Adapter;
 use crate::client::socket::{
@@ -174,6 +174,7 @@ impl Agent {
             toolbox: Arc::new(self.toolbox.capable_of(capabilities)),
             places: Arc::new(Semaphore::new(self.settings.concurrent_turns.clamp(1, Semaphore::MAX_PERMITS))),
             settings: self.settings,
+            looks: Semaphore::new(LOOKS),
             hub: OnceLock::new(),
         });
         let result = Box::pin(live(&shared, stop)).await;
@@ -392,7 +393,7 @@ impl Live {
                 self.rooms.tell(room, RoomInput::ParticipantAdded(Box::new(Member::from(member))));
             }
             (Topic::RoomParticipants(room), Push::ParticipantRemoved(member)) => {
-                self.rooms.tell(room, RoomInput::ParticipantRemoved(member.id));
+                self.rooms.tell(room, RoomInput::ParticipantRemoved(Box::new(member.id)));
             }
             (Topic::AgentContacts(_), push) => {
                 if let (Some(contacts), Some(event)) = (&self.contacts, ContactEvent::of(push)) {
@@ -434,10 +435,11 @@ impl Live {
         match order {
             DeskOrder::Hub { room, event, text } => {
                 self.rooms.enter(room);
-                self.rooms.tell(room, RoomInput::HubEvent { event, text });
+                self.rooms.tell(room, RoomInput::HubEvent(Box::new(HubEvent { event, text })));
             }
             DeskOrder::Broadcast(text) => {
-                self.rooms.tell_all(|| RoomInput::ContactNews(text.clone()));
+                let text = Arc::new(text);
+                self.rooms.tell_all(|| RoomInput::ContactNews(Arc::clone(&text)));
             }
         }
     }

@@ -139,28 +139,23 @@ impl Ledger {
     }
 }
 
-/// The newest ids of a kind.
+/// The newest ids of a kind, oldest first. There are so few that looking through all of them takes no longer than a hash.
 #[derive(Debug, Default)]
-struct Recent {
-    ids: HashSet<MessageId>,
-    order: VecDeque<MessageId>,
-}
+struct Recent(VecDeque<MessageId>);
 
 impl Recent {
     fn contains(&self, id: MessageId) -> bool {
-        self.ids.contains(&id)
+        self.0.contains(&id)
     }
 
     fn insert(&mut self, id: MessageId) {
-        if !self.ids.insert(id) {
+        if self.contains(id) {
             return;
         }
-        self.order.push_back(id);
-        if self.order.len() > Ledger::REMEMBERED
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.ids.remove(&oldest);
+        if self.0.len() >= Ledger::REMEMBERED {
+            self.0.pop_front();
         }
+        self.0.push_back(id);
     }
 }
 

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use bandstand_wire::ids::{MessageId, RoomId};
+use bandstand_wire::ids::{IdentityId, MessageId, RoomId};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep_until};
 
@@ -24,7 +24,7 @@ use crate::turn::Turn;
 /// Messages of contacts that wait for a room's next turn; the oldest is dropped beyond.
 const CONTACT_NEWS: usize = 20;
 
-/// What a room is told.
+/// What a room is told. Small, since the queue of every room has space for some of them.
 #[derive(Debug)]
 pub(super) enum RoomInput {
     /// A message was pushed.
@@ -33,19 +33,26 @@ pub(super) enum RoomInput {
     Resync,
     Control(Control),
     ParticipantAdded(Box<Member>),
-    ParticipantRemoved(bandstand_wire::ids::IdentityId),
+    ParticipantRemoved(Box<IdentityId>),
     /// Something happened among the agent's contacts that every room is told of.
-    ContactNews(String),
+    ContactNews(Arc<String>),
     /// A contact event for this room, which is the hub.
-    HubEvent {
-        event: &'static str,
-        text: String,
-    },
+    HubEvent(Box<HubEvent>),
     Close,
     Cut,
 }
 
-impl Identified for ChatMessage {
+/// A contact event on its way to the hub.
+#[derive(Debug)]
+pub(super) struct HubEvent {
+    pub(super) event: &'static str,
+    pub(super) text: String,
+}
+
+/// A message as a room keeps it: a quiet room has space for none.
+type Message = Box<ChatMessage>;
+
+impl Identified for Message {
     fn id(&self) -> MessageId {
         self.id
     }
@@ -54,9 +61,8 @@ impl Identified for ChatMessage {
 type Operation = Pin<Box<dyn Future<Output = Done> + Send>>;
 
 /// What came of an operation.
-#[expect(clippy::large_enum_variant, reason = "one value at a time in each room, taken apart at once")]
 enum Done {
-    Input(Input<ChatMessage>),
+    Input(Input<Message>),
     /// A claim, with the place to run the turn in.
     Claimed {
         claim: Claim,
@@ -75,21 +81,22 @@ struct Session {
     told: Option<u64>,
     /// The one that it is being told.
     telling: Option<u64>,
-    contact_news: VecDeque<String>,
+    contact_news: VecDeque<Arc<String>>,
     news_in_turn: usize,
 }
 
 pub(super) struct RoomWorker {
     shared: Arc<Shared>,
     room: RoomId,
-    state: RoomState<ChatMessage>,
+    state: RoomState<Message>,
     roster: Roster,
     /// The list of participants is to be read before the next turn.
     roster_stale: bool,
     session: Session,
     own: VecDeque<IncomingMessage>,
     operation: Option<Operation>,
-    abort: Abort,
+    /// Gives up the claim or the turn that is under way, or was last.
+    abort: Option<Abort>,
     place: Option<OwnedSemaphorePermit>,
     timer: Option<Instant>,
     /// The last turn: its mark tells whether silence was the answer.
@@ -108,7 +115,7 @@ impl RoomWorker {
             session: Session::default(),
             own: VecDeque::new(),
             operation: None,
-            abort: Abort::new(),
+            abort: None,
             place: None,
             timer: None,
             last_turn: None,
@@ -155,9 +162,13 @@ impl RoomWorker {
         }
     }
 
-    async fn told(&mut self, input: RoomInput) -> Vec<Effect<ChatMessage>> {
+    async fn told(&mut self, input: RoomInput) -> Vec<Effect<Message>> {
         match input {
-            RoomInput::Pushed(message) => self.pushed(*message).await,
+            RoomInput::Pushed(message) if self.state.is_running() && message.sender_id != self.shared.id() => {
+                // Beside a turn much may be done; a quiet room has no space for it.
+                Box::pin(self.pushed_beside(message)).await
+            }
+            RoomInput::Pushed(_) => self.state.step(Input::Pushed),
             RoomInput::Resync => {
                 // Who joined or left while the socket was away was not told.
                 self.roster_stale = true;
@@ -169,7 +180,7 @@ impl RoomWorker {
                 Vec::new()
             }
             RoomInput::ParticipantRemoved(id) => {
-                self.roster.remove(id);
+                self.roster.remove(*id);
                 Vec::new()
             }
             RoomInput::ContactNews(text) => {
@@ -180,8 +191,8 @@ impl RoomWorker {
                 }
                 Vec::new()
             }
-            RoomInput::HubEvent { event, text } => {
-                self.own.push_back(self.hub_message(event, text));
+            RoomInput::HubEvent(event) => {
+                self.own.push_back(self.hub_message(*event));
                 self.state.step(Input::Own)
             }
             RoomInput::Close => self.state.step(Input::Close),
@@ -191,33 +202,32 @@ impl RoomWorker {
 
     /// While a turn runs, a message may be what it waits for: whether a tool may be called, or the answer to a question
     /// that its adapter asked.
-    async fn pushed(&mut self, message: ChatMessage) -> Vec<Effect<ChatMessage>> {
-        if self.state.is_running() && message.sender_id != self.shared.id() {
-            let id = message.id;
-            let tools = self.shared.tools(self.room, &self.roster, &Turn::default(), id);
-            let message = self.incoming(message);
-            if let Taken::Yes(text) = tools.approvals().take(&message) {
-                let sender = message.sender.id().map(|id| id.to_string());
-                if let Err(why) = tools.send_notice(&text, sender.as_slice()).await {
-                    tracing::debug!(room.id = %self.room, %why, "nobody was told what became of a call");
-                }
-                return self.state.step(Input::Consumed(id));
+    async fn pushed_beside(&mut self, message: Message) -> Vec<Effect<Message>> {
+        let id = message.id;
+        let tools = self.shared.tools(self.room, &self.roster, &Turn::default(), id);
+        let message = self.incoming(*message);
+        if let Taken::Yes(text) = tools.approvals().take(&message) {
+            let sender = message.sender.id().map(|id| id.to_string());
+            if let Err(why) = tools.send_notice(&text, sender.as_slice()).await {
+                tracing::debug!(room.id = %self.room, %why, "nobody was told what became of a call");
             }
-            if self.shared.adapter.try_handle_control(&message, &tools).await {
-                return self.state.step(Input::Consumed(id));
-            }
+            return self.state.step(Input::Consumed(id));
+        }
+        if self.shared.adapter.try_handle_control(&message, &tools).await {
+            return self.state.step(Input::Consumed(id));
         }
         self.state.step(Input::Pushed)
     }
 
     /// Begins what is to be done; true when the room is closed.
-    fn carry_out(&mut self, effect: Effect<ChatMessage>) -> bool {
+    fn carry_out(&mut self, effect: Effect<Message>) -> bool {
         self.timer = None;
         let (shared, room) = (Arc::clone(&self.shared), self.room);
         match effect {
             Effect::FetchNext => self.begin(async move {
+                let _look = shared.look().await;
                 let next = match shared.client.next_message(room).await {
-                    Ok(Some(message)) => Next::Message(message),
+                    Ok(Some(message)) => Next::Message(Box::new(message)),
                     Ok(None) | Err(ClientError::Stopped { .. }) => Next::Nothing,
                     Err(why) => {
                         tracing::warn!(%room, %why, "the next message cannot be read");
@@ -228,10 +238,11 @@ impl RoomWorker {
             }),
             Effect::List(cursor) => self.begin(async move {
                 let query = MessageQuery { cursor, limit: Some(100), ..MessageQuery::default() };
+                let _look = shared.look().await;
                 let listed = match shared.client.messages(room, &query).await {
                     Ok(page) => {
                         let more = page.metadata.next_cursor.filter(|_| page.metadata.has_more);
-                        Ok((page.data, more))
+                        Ok((page.data.into_iter().map(Box::new).collect(), more))
                     }
                     Err(why) => {
                         tracing::warn!(%room, %why, "the unprocessed messages cannot be read");
@@ -241,23 +252,26 @@ impl RoomWorker {
                 Done::Input(Input::Listed(listed))
             }),
             Effect::Claim(message) => {
-                self.abort = Abort::new();
-                let abort = self.abort.clone();
+                let abort = self.fresh_abort();
                 let roster = self.roster_stale.then(|| self.roster.clone());
                 self.begin(claim(shared, room, message.id, roster, abort));
             }
             Effect::Run(message, last) => {
-                let message = self.incoming(message);
+                let message = self.incoming(*message);
                 self.begin_turn(message, last, true);
             }
             Effect::RunOwn => match self.own.pop_front() {
                 Some(message) => {
-                    self.abort = Abort::new();
+                    self.fresh_abort();
                     self.begin_turn(message, true, false);
                 }
                 None => self.begin(async { Done::Input(Input::OwnEnded) }),
             },
-            Effect::Abort(reason) => self.abort.now(reason),
+            Effect::Abort(reason) => {
+                if let Some(abort) = &self.abort {
+                    abort.now(reason);
+                }
+            }
             Effect::Mark(message, mark) => {
                 let turn = self.last_turn.as_ref().filter(|(id, _)| *id == message);
                 let declined = turn.and_then(|(_, turn)| turn.declined());
@@ -288,6 +302,11 @@ impl RoomWorker {
             }
             Effect::Idle { checks, stopped } => {
                 self.place = None;
+                // Nothing is under way, and unless the agent is stopped every mark has landed.
+                self.abort = None;
+                if !stopped {
+                    self.last_turn = None;
+                }
                 let pause = self.shared.settings.idle.pause(checks, stopped, self.randomness());
                 self.timer = Some(Instant::now() + pause);
             }
@@ -300,11 +319,16 @@ impl RoomWorker {
         self.shared.client.options().randomness.as_ref()
     }
 
+    /// A handle for the claim that begins now, and the turn that may follow.
+    fn fresh_abort(&mut self) -> Abort {
+        self.abort.insert(Abort::new()).clone()
+    }
+
     fn begin(&mut self, operation: impl Future<Output = Done> + Send + 'static) {
         self.operation = Some(Box::pin(operation));
     }
 
-    fn done(&mut self, done: Done) -> Vec<Effect<ChatMessage>> {
+    fn done(&mut self, done: Done) -> Vec<Effect<Message>> {
         match done {
             Done::Input(input) => self.state.step(input),
             Done::Claimed { claim, place, roster_read } => {
@@ -326,8 +350,8 @@ impl RoomWorker {
     }
 
     fn begin_turn(&mut self, message: IncomingMessage, last: bool, shows_work: bool) {
-        let (shared, room, roster, abort) =
-            (Arc::clone(&self.shared), self.room, self.roster.clone(), self.abort.clone());
+        let (shared, room, roster) = (Arc::clone(&self.shared), self.room, self.roster.clone());
+        let abort = self.abort.get_or_insert_with(Abort::new).clone();
         let turn = Turn::new(shared.settings.report_failures);
         self.last_turn = Some((message.id, turn.clone()));
         let tools = shared.tools(room, &roster, &turn, message.id);
@@ -338,7 +362,7 @@ impl RoomWorker {
         let participants =
             (self.session.told != Some(revision) && !members.is_empty()).then(|| briefing::participants(&members));
         self.session.telling = Some(revision);
-        let news: Vec<String> = self.session.contact_news.iter().cloned().collect();
+        let news: Vec<&str> = self.session.contact_news.iter().map(|text| text.as_str()).collect();
         self.session.news_in_turn = news.len();
         let contacts = (!news.is_empty()).then(|| news.join("\n"));
         let shows_work = shows_work && !shared.is_hub(room);
@@ -388,7 +412,7 @@ impl RoomWorker {
         incoming
     }
 
-    fn hub_message(&self, event: &'static str, text: String) -> IncomingMessage {
+    fn hub_message(&self, HubEvent { event, text }: HubEvent) -> IncomingMessage {
         IncomingMessage {
             id: MessageId(self.randomness().uuid()),
             room: self.room,
@@ -446,3 +470,6 @@ async fn read_roster(shared: &Shared, room: RoomId, roster: &Roster) -> bool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,18 +64,21 @@ impl Rooms {
         let task = self.workers.spawn({
             let ending = ending.clone();
             async move {
-                // First the topics and then the backlog, so that nothing falls between the two.
+                // First the topics and then the backlog, so that nothing falls between the two. What is done once is
+                // boxed: the task that stays is no larger for it.
                 let joined = tokio::select! {
                     biased;
                     () = ending.cancelled() => true,
-                    joined = join(&socket, room) => joined,
+                    joined = Box::pin(join(&socket, room)) => joined,
                 };
-                let worker = RoomWorker::new(Arc::clone(&shared), room).run(told);
-                tokio::pin!(worker);
-                tokio::select! {
-                    () = &mut worker => {}
-                    () = join_later(&shared, &socket, room, &ending), if !joined => worker.await,
+                let mut worker = Box::pin(RoomWorker::new(Arc::clone(&shared), room).run(told));
+                if !joined {
+                    tokio::select! {
+                        () = &mut worker => return room,
+                        () = Box::pin(join_later(&shared, &socket, room, &ending)) => {}
+                    }
                 }
+                worker.await;
                 room
             }
         });
