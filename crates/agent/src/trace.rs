@@ -94,8 +94,9 @@ impl fmt::Display for Stage {
 /// The file of a reply that was streamed.
 pub const REPLY_STREAM: &str = "4-reply.sse";
 
-/// The file that says what a step's payloads are written in: `api`, `profile`, `mid_system`, `model`, `names` (pairs of a
-/// tool's name and its name on the wire), `arguments` (of a tool, a key on the wire and the key of its schema), `replayed` (`sent` or `prepared`) and `replayed_names`.
+/// The file that says what a step's payloads are written in: `api`, `profile`, `mid_system`, `reasoning_model`, `model`,
+/// `names` (pairs of a tool's name and its name on the wire), `arguments` (of a tool, a key on the wire and the key of its
+/// schema), `status` (of HTTP), `replayed` (`sent` or `prepared`) and `replayed_names`.
 pub const ABOUT: &str = "step.json";
 
 /// How much is kept.

@@ -185,7 +185,8 @@ impl WireTap for TurnTrace {
             MidSystem::User => "user",
         };
         state.about = json!({
-            "api": sent.api.name(), "profile": sent.encode.profile.name, "mid_system": mid_system, "model": sent.model,
+            "api": sent.api.name(), "profile": sent.encode.profile.name, "mid_system": mid_system,
+            "reasoning_model": sent.encode.reasoning_model, "model": sent.model,
             "names": pairs(&sent.names.tools), "arguments": arguments(sent.names),
         });
         self.write_json(state.step, ABOUT, &state.about);

@@ -149,7 +149,8 @@ impl About {
             "user" => MidSystem::User,
             _ => MidSystem::Hoist,
         };
-        let options = EncodeOptions { mid_system, ..EncodeOptions::for_profile(profile) };
+        let reasoning_model = whole["reasoning_model"] == true;
+        let options = EncodeOptions { mid_system, reasoning_model, ..EncodeOptions::for_profile(profile) };
         Ok(Some(Self { format, options, status: whole["status"].as_u64(), whole }))
     }
 
