@@ -9,7 +9,7 @@ mod words;
 
 /// What the linter and the repair must agree on.
 pub(crate) mod fields {
-    pub(crate) use super::anthropic::{MAX_CACHE_MARKS, system_run, unanswered_server_call};
+    pub(crate) use super::anthropic::{MAX_CACHE_MARKS, MESSAGE_FIELDS, system_run, unanswered_server_call};
     pub(crate) use super::chat::ASSISTANT_FIELDS;
     pub(crate) use super::responses::{followed, id_prefix};
 }

@@ -10,6 +10,9 @@ use crate::anthropic::block_kinds;
 use crate::format::Format;
 use crate::json::{blank, filled, list, string};
 
+/// What a message may have; anything else is refused.
+pub(crate) const MESSAGE_FIELDS: &[&str] = &["role", "content"];
+
 /// The most cache marks that a request may have.
 pub(crate) const MAX_CACHE_MARKS: usize = 4;
 
@@ -25,6 +28,11 @@ pub(super) fn lint(payload: &Value, options: &LintOptions, sink: &mut Sink) {
             _ => {
                 sink.with_field(FindingCode::BadMessage, index, None, "role");
                 continue;
+            }
+        }
+        for (field, value) in message.as_object().into_iter().flatten() {
+            if !value.is_null() && !MESSAGE_FIELDS.contains(&field.as_str()) {
+                sink.with_field(FindingCode::UnsupportedField, index, None, field);
             }
         }
         if role != turn_role {

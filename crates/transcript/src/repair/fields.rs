@@ -7,7 +7,9 @@ use crate::format::Format;
 use crate::ids::{is_legal_tool_name, wire_tool_name};
 use crate::json::{blank, filled, list, string};
 use crate::lint::LintOptions;
-use crate::lint::fields::{ASSISTANT_FIELDS, MAX_CACHE_MARKS, followed, id_prefix, system_run, unanswered_server_call};
+use crate::lint::fields::{
+    ASSISTANT_FIELDS, MAX_CACHE_MARKS, MESSAGE_FIELDS, followed, id_prefix, system_run, unanswered_server_call,
+};
 use crate::lint::pairs::bad_arguments;
 use crate::model::ToolInput;
 use crate::openai_chat::BETWEEN;
@@ -165,6 +167,9 @@ fn anthropic(payload: &mut Value) {
     let fixed = list(payload, "tools").iter().chain(list(payload, "system")).filter(|block| is_marked(block)).count();
     let Some(messages) = list_mut(payload, Format::Anthropic) else { return };
     messages.retain(|message| matches!(string(message, "role"), "user" | "assistant" | "system"));
+    for fields in messages.iter_mut().filter_map(Value::as_object_mut) {
+        fields.retain(|key, value| value.is_null() || MESSAGE_FIELDS.contains(&key.as_str()));
+    }
     let unanswered = unanswered_server_tools(messages);
     for (index, message) in messages.iter_mut().enumerate() {
         let Some(content) = message.get_mut("content").and_then(Value::as_array_mut) else { continue };
