@@ -29,10 +29,6 @@ fn main() -> Result<ExitCode> {
     let cli = Cli::parse();
     match cli.command.unwrap_or(Command::All) {
         Command::Ceiling(options) => ceiling::run(&options).map(|()| ExitCode::SUCCESS),
-        Command::Agent => {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(agents::serve()).map(|()| ExitCode::SUCCESS)
-        }
         command => {
             limits::raise_open_files().context("cannot raise the number of open files")?;
             // One thread: the machine is to be left to the server, and one thread is enough to drive it.

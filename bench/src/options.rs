@@ -38,9 +38,6 @@ pub(crate) enum Command {
     /// The handler that the server is compared with (started by `posts`)
     #[command(hide = true)]
     Ceiling(CeilingOptions),
-    /// The agent of our SDK (started by `agents`)
-    #[command(hide = true)]
-    Agent,
 }
 
 #[derive(Clone, Debug, Args)]

@@ -85,9 +85,18 @@ pub(crate) fn own_cpu() -> Result<Duration> {
 
 /// A process's memory in KiB, with its share of what it shares.
 pub(crate) fn pss_kib_of(pid: &str) -> Result<f64> {
+    rollup_kib(pid, "Pss:")
+}
+
+/// Of a process's memory what it made itself, in KiB: without the program and its libraries, which lie on the disk.
+pub(crate) fn anonymous_kib_of(pid: &str) -> Result<f64> {
+    rollup_kib(pid, "Pss_Anon:")
+}
+
+fn rollup_kib(pid: &str, key: &str) -> Result<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
-    let pss = text.lines().find_map(|line| line.strip_prefix("Pss:")?.split_whitespace().next());
-    Ok(pss.ok_or_else(|| anyhow!("smaps_rollup has no Pss"))?.parse()?)
+    let value = text.lines().find_map(|line| line.strip_prefix(key)?.split_whitespace().next());
+    Ok(value.ok_or_else(|| anyhow!("smaps_rollup has no {key}"))?.parse()?)
 }
 
 /// Processor time that a process has used.

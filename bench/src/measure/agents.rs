@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::bench::Bench;
 use crate::http::Http;
-use crate::process::{cpu_of, pss_kib_of};
+use crate::process::{anonymous_kib_of, cpu_of, pss_kib_of};
 use crate::report::{Expected, Figure};
 use crate::setup::{self, Agent, post};
 use crate::socket::Socket;
@@ -30,6 +30,8 @@ struct Cost {
     turn_p50: Duration,
     kib: f64,
     kib_with_rooms: f64,
+    /// Of that, what is not mapped from the disk.
+    own_kib_with_rooms: f64,
 }
 
 pub(crate) async fn run(bench: &mut Bench) -> Result<()> {
@@ -37,9 +39,9 @@ pub(crate) async fn run(bench: &mut Bench) -> Result<()> {
     let rooms = bench.amount(1_000, 20);
     let python = bench.python.clone().unwrap_or_else(|| PathBuf::from("compat/.venv-sdk/bin/python"));
     ensure!(python.exists(), "there is no {}; name a Python that has band-sdk with --python", python.display());
-    let own = std::env::current_exe()?;
-    let ours =
-        measure(bench, "ours", turns, rooms, |seat, url| agent(Command::new(&own).arg("agent"), seat, url)).await?;
+    let own = std::env::current_exe()?.with_file_name("bandstand-bench-agent");
+    ensure!(own.exists(), "there is no {}: cargo build --release -p bandstand-bench", own.display());
+    let ours = measure(bench, "ours", turns, rooms, |seat, url| agent(&mut Command::new(&own), seat, url)).await?;
     let theirs = measure(bench, "band-sdk", turns, rooms, |seat, url| {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("agents/band_sdk_echo.py");
         agent(Command::new(&python).arg(script), seat, url)
@@ -53,6 +55,7 @@ pub(crate) async fn run(bench: &mut Bench) -> Result<()> {
             Figure::new("p50", cost.turn_p50.as_secs_f64() * 1e3, "ms"),
             Figure::new("alone", cost.kib / 1024.0, "MiB"),
             Figure::new("in all rooms", cost.kib_with_rooms / 1024.0, "MiB"),
+            Figure::new("of it its own", cost.own_kib_with_rooms / 1024.0, "MiB"),
         ];
         bench.report.row(name, figures, None);
     }
@@ -132,10 +135,12 @@ async fn measure(
         asking.ask(&post(asker, room, &[seat])).await?;
     }
     sleep(SETTLE).await;
-    let kib_with_rooms = pss_kib_of(&child.0.id().to_string())?;
+    let pid = child.0.id().to_string();
+    let (kib_with_rooms, own_kib_with_rooms) = (pss_kib_of(&pid)?, anonymous_kib_of(&pid)?);
     drop(child);
     server.stop()?;
-    Ok(Cost { cpu_per_turn: used / u32::try_from(turns).context("so many turns")?, turn_p50, kib, kib_with_rooms })
+    let cpu_per_turn = used / u32::try_from(turns).context("so many turns")?;
+    Ok(Cost { cpu_per_turn, turn_p50, kib, kib_with_rooms, own_kib_with_rooms })
 }
 
 /// Asks in rooms, one question after the other, and waits for each answer.
@@ -167,19 +172,4 @@ impl Asking {
         };
         timeout(PATIENCE, answered).await.context("the agent does not answer")?
     }
-}
-
-/// The program of our own agent.
-pub(crate) async fn serve() -> Result<()> {
-    use bandstand_agent::adapter::{Scripted, Step};
-    use bandstand_agent::client::Client;
-    use bandstand_agent::runtime::{Agent, RuntimeSettings};
-
-    let client = Client::new(&std::env::var("BENCH_URL")?, std::env::var("BENCH_KEY")?)?;
-    let settings = RuntimeSettings { single_instance: false, ..RuntimeSettings::default() };
-    Agent::new(client, Scripted::always([Step::Reply("Heard.".to_owned())]))
-        .settings(settings)
-        .run_until_signal()
-        .await?;
-    Ok(())
 }
