@@ -414,8 +414,15 @@ fn payload_value() -> impl Strategy<Value = Value> {
         .prop_map(|(items, responses)| if responses { json!({ "input": items }) } else { json!({ "messages": items }) })
 }
 
+/// As many cases, or as many as `./fuzz` asks for.
+fn of_any_input(cases: u32) -> ProptestConfig {
+    let asked = ProptestConfig::default();
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { asked.cases } else { cases };
+    ProptestConfig { cases, failure_persistence: None, ..asked }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(of_any_input(600))]
 
     #[test]
     fn repair_leaves_no_error_and_is_idempotent(payload in payload_value(), options in options(), reasoning_model in any::<bool>()) {
